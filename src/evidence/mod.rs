@@ -1,0 +1,1 @@
+//! Files rendered from the journal, and `verify`.

@@ -1,0 +1,1 @@
+//! The decisions: states, inputs, events, transitions, gates, and the one fold. Pure.

@@ -1,0 +1,1 @@
+//! AGENTS.md: what each iteration learnt, rendered, parsed, compacted.

@@ -1,0 +1,19 @@
+//! The nouns. No IO, no clock, no randomness, no async.
+
+pub mod budget;
+pub mod canonical;
+pub mod capsule;
+pub mod certificate;
+pub mod criterion;
+pub mod decimal;
+pub mod digest;
+pub mod fraction;
+pub mod glow;
+pub mod ids;
+pub mod lane;
+pub mod learnings;
+pub mod loop_file;
+pub mod northstar;
+pub mod report;
+pub mod rung;
+pub mod stop;

@@ -1,0 +1,1 @@
+//! What an iteration does. Decisions here are pure; texts live in `prompts/`.

@@ -1,0 +1,1 @@
+//! What an agent may do: shell, files, search; processes, permissions, sandbox hooks.
