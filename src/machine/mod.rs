@@ -1,1 +1,22 @@
 //! The decisions: states, inputs, events, transitions, gates, and the one fold. Pure.
+//!
+//! Three functions carry everything:
+//!
+//! * [`next::next`] tells the driver what to do in a state. It depends on the state alone, so a resumed
+//!   run continues at the exact step without knowing that it was resumed.
+//! * [`step::step`] turns the result (an [`step::Input`]) into events, or into a rejection.
+//! * [`fold::apply`] folds an event into [`run::RunState`]. The engine, `verify`, and every reader use it.
+
+pub mod call;
+pub mod compose;
+pub mod entry;
+pub mod event;
+pub mod fold;
+pub mod forbidden;
+pub mod gate;
+pub mod iteration;
+pub mod measure;
+pub mod next;
+pub mod run;
+pub mod state;
+pub mod step;

@@ -1,1 +1,533 @@
-//! (loop_file)
+//! loop.yaml: the declaration of a loop, as written and as resolved.
+//!
+//! Reading is strict: an unknown key, a float where exactness matters, or a contradiction is a
+//! [`Diagnostic`] with a place. What is merely *missing* is not an error here: the machine turns it
+//! into EXIT_NEED_INFO, so that the reason is recorded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::budget;
+use super::certificate::CertificateKind;
+use super::criterion::{Criterion, Proof};
+use super::decimal::Exact;
+use super::diagnose::{self, Diagnostic};
+use super::ids::Role;
+use super::learnings::SpecVersion;
+use super::rung::Rung;
+
+/// A declaration larger than this is refused before it is read.
+pub const MAX_BYTES: u64 = 1 << 20;
+/// Seconds a check may take when it does not say.
+pub const DEFAULT_CHECK_SECONDS: u64 = 600;
+const MAX_CRITERIA: usize = 200;
+
+/// R_p when loop.yaml does not declare one (resolution B4).
+pub const DEFAULT_R_P: &str = "1e-10";
+
+/// loop.yaml as written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LoopFile {
+    /// "2.0" (default) or "1.0" (no Northstar, no GLOW gate).
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
+    pub spec: Option<SpecVersion>,
+    pub name: Option<String>,
+    #[serde(default)]
+    pub playbook: Playbook,
+    pub goal: Option<String>,
+    pub acceptance_criteria: Option<Vec<CriterionDecl>>,
+    #[schemars(with = "Option<Vec<String>>")]
+    pub halting_certificates: Option<Vec<CertificateName>>,
+    /// A decimal string, for example "1e-4".
+    #[serde(rename = "R_p")]
+    #[schemars(with = "Option<String>")]
+    pub r_p: Option<Exact>,
+    pub residual: Option<ResidualDecl>,
+    #[schemars(with = "Option<u64>")]
+    pub rung_target: Option<Rung>,
+    #[serde(default)]
+    pub profile: budget::Profile,
+    #[serde(default)]
+    pub budget: budget::Requested,
+    pub northstar: Option<NorthstarDecl>,
+    #[serde(default)]
+    pub agents: BTreeMap<String, AgentDecl>,
+    #[serde(default)]
+    pub roles: BTreeMap<RoleName, String>,
+    #[serde(default)]
+    pub permissions: PermissionsDecl,
+    #[serde(default)]
+    pub sandbox: SandboxDecl,
+    #[serde(default)]
+    pub touches: Vec<Surface>,
+    pub security: Option<SecurityDecl>,
+    pub api_surface: Option<ApiSurfaceDecl>,
+}
+
+/// What an iteration does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Playbook {
+    #[default]
+    Swarm,
+}
+
+/// Surfaces that raise the default rung to 65537.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Surface {
+    Security,
+    Api,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResidualDecl {
+    pub metric: Option<String>,
+    pub command: Option<Vec<String>>,
+    pub timeout_seconds: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NorthstarDecl {
+    pub file: Option<String>,
+    /// Criterion id -> the metrics it serves.
+    #[serde(default)]
+    pub links: BTreeMap<String, Vec<String>>,
+    /// Metric id -> the command that measures its current value.
+    #[serde(default)]
+    pub measure: BTreeMap<String, Vec<String>>,
+    /// Why this loop may succeed without moving a metric (infrastructure work).
+    pub neutral_reason: Option<String>,
+}
+
+/// A configured way to run a role.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentDecl {
+    pub backend: BackendName,
+    pub model: Option<String>,
+    pub effort: Option<Effort>,
+    pub base_url: Option<String>,
+    /// The environment variable that holds the key (default ANTHROPIC_API_KEY).
+    pub api_key_env: Option<String>,
+    pub auth: Option<Auth>,
+    pub api_version: Option<String>,
+    pub max_tokens: Option<u32>,
+    /// The rehearsal script, relative to the workspace.
+    pub script: Option<String>,
+    pub price: Option<PriceDecl>,
+}
+
+/// US dollars per million tokens, as decimal strings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PriceDecl {
+    #[schemars(with = "String")]
+    pub input: Exact,
+    #[schemars(with = "String")]
+    pub output: Exact,
+    #[schemars(with = "Option<String>")]
+    pub cache_read: Option<Exact>,
+    #[schemars(with = "Option<String>")]
+    pub cache_write: Option<Exact>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BackendName {
+    Anthropic,
+    Rehearsal,
+}
+
+impl BackendName {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::Rehearsal => "rehearsal",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Auth {
+    Bearer,
+    XApiKey,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Effort {
+    Low,
+    Medium,
+    High,
+    Xhigh,
+    Max,
+}
+
+impl Effort {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Xhigh => "xhigh",
+            Self::Max => "max",
+        }
+    }
+}
+
+/// Rules of the form `tool(pattern)`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PermissionsDecl {
+    #[serde(default)]
+    pub allow: Vec<String>,
+    #[serde(default)]
+    pub ask: Vec<String>,
+    #[serde(default)]
+    pub deny: Vec<String>,
+}
+
+/// What must be enforced around tools and checks.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SandboxDecl {
+    #[serde(default)]
+    pub mode: SandboxMode,
+}
+
+/// `required` refuses to start where the sandbox cannot be enforced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SandboxMode {
+    Required,
+    #[default]
+    Off,
+}
+
+/// Evidence for rung 65537.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SecurityDecl {
+    pub command: Vec<String>,
+    /// Prints the scanner's version, for the record.
+    pub version_command: Option<Vec<String>>,
+    pub timeout_seconds: Option<u64>,
+}
+
+/// Prints the public interface, one item per line; a removed line is a breaking change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApiSurfaceDecl {
+    pub command: Vec<String>,
+    pub timeout_seconds: Option<u64>,
+}
+
+/// A certificate name that may be declared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct CertificateName(pub CertificateKind);
+
+impl<'de> Deserialize<'de> for CertificateName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let known = CertificateKind::DECLARABLE.into_iter().find(|kind| kind.name() == text);
+        known.map(Self).ok_or_else(|| {
+            let names = CertificateKind::DECLARABLE.map(CertificateKind::name).join(", ");
+            de::Error::custom(format!("unknown certificate `{text}`: use {names}"))
+        })
+    }
+}
+
+/// A role as a map key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RoleName {
+    Scout,
+    Solver,
+    Skeptic,
+}
+
+impl From<RoleName> for Role {
+    fn from(name: RoleName) -> Self {
+        match name {
+            RoleName::Scout => Self::Scout,
+            RoleName::Solver => Self::Solver,
+            RoleName::Skeptic => Self::Skeptic,
+        }
+    }
+}
+
+/// One acceptance criterion: plain text, or a mapping.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum CriterionDecl {
+    Text(String),
+    Full(CriterionFull),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CriterionFull {
+    pub id: Option<String>,
+    pub text: String,
+    /// Program and arguments, run by the engine; exit code 0 means met.
+    pub check: Option<Vec<String>>,
+    pub judge: Option<RoleName>,
+    pub timeout_seconds: Option<u64>,
+    /// Globs of files that must not change in the iteration that turns this criterion green.
+    pub protects: Option<Vec<String>>,
+}
+
+// Not `untagged`: that would swallow the place and the wording of the real error.
+impl<'de> Deserialize<'de> for CriterionDecl {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextOrMap;
+        impl<'de> Visitor<'de> for TextOrMap {
+            type Value = CriterionDecl;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a criterion: text, or a mapping with `text` and `check` or `judge`")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<CriterionDecl, E> {
+                Ok(CriterionDecl::Text(text.to_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<CriterionDecl, A::Error> {
+                CriterionFull::deserialize(de::value::MapAccessDeserializer::new(map)).map(CriterionDecl::Full)
+            }
+        }
+        deserializer.deserialize_any(TextOrMap)
+    }
+}
+
+/// Reads and checks a declaration. `file` is only a name for messages.
+pub fn parse(text: &str, file: &str) -> Result<LoopFile, Diagnostic> {
+    // A first pass into an untyped value refuses duplicate keys everywhere, also in maps.
+    let _: serde_yaml::Value = serde_yaml::from_str(text).map_err(|e| diagnose::from_yaml(file, &e))?;
+    let declared: LoopFile = serde_yaml::from_str(text).map_err(|e| diagnose::from_yaml(file, &e))?;
+    check(&declared, text, file)?;
+    Ok(declared)
+}
+
+fn check(declared: &LoopFile, text: &str, file: &str) -> Result<(), Diagnostic> {
+    let at = |key: &str, message: String, hint: &str| Diagnostic {
+        file: file.to_owned(),
+        line: line_of(text, key),
+        column: None,
+        message,
+        hint: (!hint.is_empty()).then(|| hint.to_owned()),
+    };
+    if let Some(r_p) = declared.r_p
+        && r_p.is_zero()
+    {
+        return Err(at("R_p", "R_p must be greater than 0".into(), "a loop that needs residual 0 declares EXACT"));
+    }
+    let criteria = declared.acceptance_criteria.as_deref().unwrap_or_default();
+    if criteria.len() > MAX_CRITERIA {
+        return Err(at("acceptance_criteria", format!("{} criteria: at most {MAX_CRITERIA}", criteria.len()), ""));
+    }
+    let mut ids = BTreeSet::new();
+    for criterion in declared.criteria() {
+        if !ids.insert(criterion.id.clone()) {
+            let message = format!("the criterion id `{}` is used twice", criterion.id);
+            return Err(at(&criterion.id, message, "give each criterion its own id"));
+        }
+        if !is_plain_name(&criterion.id) {
+            let message = format!("`{}` is no criterion id", criterion.id);
+            return Err(at(&criterion.id, message, "use letters, digits, `-` and `_`, at most 64"));
+        }
+        if let Proof::Check { argv, .. } = &criterion.proof
+            && argv.is_empty()
+        {
+            let message = format!("criterion `{}` has an empty check", criterion.id);
+            return Err(at(&criterion.id, message, "give a program and its arguments, e.g. [\"cargo\", \"test\"]"));
+        }
+    }
+    for criterion in criteria {
+        if let CriterionDecl::Full(CriterionFull { check: Some(_), judge: Some(_), text: wording, .. }) = criterion {
+            let message = format!("the criterion `{wording}` has both a check and a judge");
+            return Err(at("judge", message, "an executable check needs no judge: remove one"));
+        }
+    }
+    for (role, agent) in &declared.roles {
+        if !declared.agents.contains_key(agent) {
+            let message = format!("role `{}` uses the agent `{agent}`, which is not declared", Role::from(*role));
+            let hint = diagnose::nearest(agent, declared.agents.keys().map(String::as_str))
+                .map(|name| format!("did you mean `{name}`?"))
+                .unwrap_or_default();
+            return Err(at("roles", message, &hint));
+        }
+    }
+    for (name, agent) in &declared.agents {
+        if agent.backend == BackendName::Rehearsal && agent.script.is_none() {
+            return Err(at(name, format!("agent `{name}` rehearses without a script"), "add `script: rehearsal.yaml`"));
+        }
+        if agent.backend == BackendName::Anthropic && agent.model.is_none() {
+            return Err(at(name, format!("agent `{name}` names no model"), "add `model: …`"));
+        }
+    }
+    if let Some(northstar) = &declared.northstar {
+        for id in northstar.links.keys() {
+            if !ids.contains(id) {
+                return Err(at(id, format!("northstar.links names `{id}`, which is no criterion id"), ""));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The first line that mentions the word as a key or value; good enough to point at.
+fn line_of(text: &str, word: &str) -> Option<usize> {
+    text.lines().position(|line| line.contains(word)).map(|index| index + 1)
+}
+
+fn is_plain_name(name: &str) -> bool {
+    (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+}
+
+impl LoopFile {
+    pub fn spec(&self) -> SpecVersion {
+        self.spec.unwrap_or(SpecVersion::V2)
+    }
+
+    /// The criteria with ids and proofs filled in.
+    pub fn criteria(&self) -> Vec<Criterion> {
+        let declared = self.acceptance_criteria.as_deref().unwrap_or_default();
+        declared.iter().enumerate().map(|(index, decl)| resolve_criterion(index, decl)).collect()
+    }
+
+    pub fn certificates(&self) -> Vec<CertificateKind> {
+        self.halting_certificates.as_deref().unwrap_or_default().iter().map(|name| name.0).collect()
+    }
+
+    /// The declared R_p, or the default; the flag says which.
+    pub fn r_p(&self) -> (Exact, bool) {
+        match self.r_p {
+            Some(r_p) => (r_p, true),
+            // The constant is a valid decimal; a test holds it.
+            None => (Exact::parse(DEFAULT_R_P).unwrap_or(Exact::ZERO), false),
+        }
+    }
+
+    pub fn rung_target(&self) -> Rung {
+        self.rung_target.unwrap_or(if self.touches.is_empty() { Rung::Stable } else { Rung::Promoted })
+    }
+
+    pub fn residual_metric(&self) -> String {
+        let named = self.residual.as_ref().and_then(|r| r.metric.clone());
+        named.unwrap_or_else(|| "unmet criteria / all criteria".to_owned())
+    }
+
+    pub fn northstar_file(&self) -> &str {
+        self.northstar.as_ref().and_then(|n| n.file.as_deref()).unwrap_or("NORTHSTAR.md")
+    }
+
+    /// The agent that runs a role: the named one, else the first declared.
+    pub fn agent_for(&self, role: Role) -> Option<(&str, &AgentDecl)> {
+        let named = self.roles.iter().find(|(name, _)| Role::from(**name) == role).map(|(_, agent)| agent);
+        let (name, agent) = match named {
+            Some(name) => self.agents.get_key_value(name)?,
+            None => self.agents.iter().next()?,
+        };
+        Some((name.as_str(), agent))
+    }
+}
+
+fn resolve_criterion(index: usize, decl: &CriterionDecl) -> Criterion {
+    let default_id = || format!("c{}", index + 1);
+    match decl {
+        CriterionDecl::Text(text) => {
+            Criterion { id: default_id(), text: text.clone(), proof: Proof::Judged, protects: Vec::new() }
+        }
+        CriterionDecl::Full(full) => {
+            let timeout_seconds = full.timeout_seconds.unwrap_or(DEFAULT_CHECK_SECONDS);
+            Criterion {
+                id: full.id.clone().unwrap_or_else(default_id),
+                text: full.text.clone(),
+                proof: match &full.check {
+                    Some(argv) => Proof::Check { argv: argv.clone(), timeout_seconds },
+                    None => Proof::Judged,
+                },
+                protects: full.protects.clone().unwrap_or_default(),
+            }
+        }
+    }
+}
+
+/// The JSON schema that editors use to complete loop.yaml.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(LoopFile).to_value()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        parse(text, "loop.yaml").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_default_r_p_is_a_decimal() {
+        assert!(!parse("goal: x", "loop.yaml").unwrap().r_p().0.is_zero());
+    }
+
+    #[test]
+    fn unknown_keys_name_place_and_neighbour() {
+        let text = error("goal: x\nbuget:\n  max_iterations: 3\n");
+        assert!(text.starts_with("loop.yaml:2:1:") && text.contains("`buget`") && text.contains("`budget`"), "{text}");
+        let text = error("goal: x\nacceptance_criteria:\n  - text: a\n    chek: [x]\n");
+        assert!(text.contains("loop.yaml:") && text.contains("`chek`") && text.contains("`check`"), "{text}");
+    }
+
+    #[test]
+    fn floats_are_refused_for_r_p() {
+        let text = error("goal: x\nR_p: 0.0001\n");
+        assert!(text.starts_with("loop.yaml:2") && text.contains("quoted decimal string"), "{text}");
+    }
+
+    #[test]
+    fn contradictions_have_a_line() {
+        for (text, expected) in [
+            ("acceptance_criteria:\n  - {id: a, text: x}\n  - {id: a, text: y}\n", "used twice"),
+            ("halting_certificates: [EXACTLY]\n", "unknown certificate `EXACTLY`"),
+            ("halting_certificates: [NONE]\n", "unknown certificate `NONE`"),
+            ("acceptance_criteria:\n  - {id: a, text: x, check: []}\n", "empty check"),
+            ("acceptance_criteria:\n  - {id: a, text: x, check: [b], judge: skeptic}\n", "both a check and a judge"),
+            ("roles: {scout: bulder}\nagents:\n  builder: {backend: anthropic, model: m}\n", "did you mean `builder`"),
+            ("agents:\n  r: {backend: rehearsal}\n", "without a script"),
+            ("agents:\n  a: {backend: anthropic, model: m}\n  a: {backend: anthropic, model: n}\n", "duplicate"),
+            ("R_p: \"0\"\n", "greater than 0"),
+            ("R_p: \"1e-40\"\n", "exactly"),
+            ("rung_target: 65536\n", "rung 65536 is unknown"),
+            ("northstar: {links: {tests: [vc-1]}}\n", "no criterion id"),
+        ] {
+            let error = error(text);
+            assert!(error.starts_with("loop.yaml:") && error.contains(expected), "{expected}: {error}");
+        }
+    }
+
+    #[test]
+    fn plain_text_criteria_are_judged() {
+        let file = parse("acceptance_criteria: [It reads well.]\n", "loop.yaml").unwrap();
+        let criteria = file.criteria();
+        assert_eq!((criteria[0].id.as_str(), criteria[0].is_judged()), ("c1", true));
+    }
+
+    #[test]
+    fn a_declared_surface_raises_the_rung() {
+        assert_eq!(parse("touches: [api]\n", "loop.yaml").unwrap().rung_target(), Rung::Promoted);
+        assert_eq!(parse("{}\n", "loop.yaml").unwrap().rung_target(), Rung::Stable);
+    }
+}
