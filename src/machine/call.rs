@@ -1,0 +1,277 @@
+//! One agent call: a conversation between a model and our tools, as folded from events.
+//!
+//! Not here: sending, waiting, running tools. [`CallState::next`] says what comes next from the state
+//! alone, so that a conversation interrupted anywhere goes on from the same message.
+
+use std::collections::BTreeMap;
+
+use crate::model::digest::Digest;
+use crate::model::ids::Role;
+use crate::model::report;
+
+use super::event::{AgentEnd, AgentStarted, Event, ExtendedBecause, LlmResponded, ReplyMove, ToolUse};
+
+/// Asked this often for a missing report, then the agent's part is over.
+const MAX_REPORT_REMINDERS: u32 = 2;
+/// Sent back this often after a pause or an empty reply.
+const MAX_CONTINUATIONS: u32 = 10;
+/// Malformed tool calls in a row before the agent's part is over.
+const MAX_MALFORMED: u32 = 3;
+/// The same failing call with the same result this often in a row is no progress.
+const MAX_SAME: u32 = 4;
+
+/// A tool call of the latest reply.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PendingTool {
+    pub tool_use: ToolUse,
+    pub phase: ToolPhase,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolPhase {
+    Asked,
+    /// Announced, maybe running, maybe interrupted.
+    Intended { effect: String, input: Digest },
+    /// Finished; the blob holds what the model is told.
+    Finished { text: Digest, is_error: bool },
+}
+
+/// A conversation in progress.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallState {
+    pub started: AgentStarted,
+    /// All messages so far, as blobs, in order.
+    pub messages: Vec<Digest>,
+    /// Index of the next reply.
+    pub turn: u32,
+    /// Failed attempts at this turn.
+    pub attempts: u32,
+    /// A request is out, or was when the engine died.
+    pub request_open: bool,
+    pub reply: Option<LlmResponded>,
+    pub tools: Vec<PendingTool>,
+    pub report_accepted: bool,
+    pub reminders: u32,
+    pub continuations: u32,
+    pub malformed: u32,
+    /// max_tokens was doubled this often.
+    pub raised: u32,
+    /// A failure that no retry can mend.
+    pub failed: Option<(String, String)>,
+    same: u32,
+    last_outcome: Option<(String, Digest, Digest)>,
+}
+
+/// What a conversation needs next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CallTodo {
+    /// Send the messages and wait for the reply.
+    Ask,
+    /// Announce and run this tool call.
+    RunTool(ToolUse),
+    /// It was announced; nobody knows whether it ran. Close or repeat it by its effect class.
+    RecoverTool { tool_use: ToolUse, effect: String },
+    /// Hand all results to the model.
+    ReturnResults,
+    /// Ask for the report that is missing, or for anything at all.
+    Remind(ExtendedBecause),
+    End(AgentEnd),
+}
+
+impl CallState {
+    pub fn new(started: AgentStarted) -> Self {
+        Self {
+            messages: vec![started.message],
+            started,
+            turn: 0,
+            attempts: 0,
+            request_open: false,
+            reply: None,
+            tools: Vec::new(),
+            report_accepted: false,
+            reminders: 0,
+            continuations: 0,
+            malformed: 0,
+            raised: 0,
+            failed: None,
+            same: 0,
+            last_outcome: None,
+        }
+    }
+
+    pub fn role(&self) -> Role {
+        self.started.role
+    }
+
+    /// Folds the events of this call.
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::LlmRequested(_) => self.request_open = true,
+            Event::LlmFailed(failed) => {
+                self.request_open = false;
+                self.attempts += 1;
+                if failed.wait_millis.is_none() {
+                    self.failed = Some((failed.class.clone(), failed.message.clone()));
+                }
+            }
+            Event::LlmResponded(reply) => self.take_reply(reply),
+            Event::ToolIntended(intended) => self.set_phase(&intended.id, ToolPhase::Intended {
+                effect: intended.effect.clone(),
+                input: intended.input,
+            }),
+            Event::ToolFinished(finished) => {
+                self.note_outcome(&finished.id, finished.text, finished.is_error);
+                self.set_phase(&finished.id, ToolPhase::Finished { text: finished.text, is_error: finished.is_error });
+            }
+            Event::ReportAccepted(_) => self.report_accepted = true,
+            Event::ConversationExtended(extended) => {
+                self.messages.push(extended.message);
+                self.reply = None;
+                self.tools.clear();
+                match extended.why {
+                    ExtendedBecause::ToolResults => {}
+                    ExtendedBecause::ReportMissing => self.reminders += 1,
+                    ExtendedBecause::EmptyReply => self.continuations += 1,
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn take_reply(&mut self, reply: &LlmResponded) {
+        self.request_open = false;
+        self.attempts = 0;
+        self.turn += 1;
+        match reply.next {
+            // A cut tool call is void: the same turn is asked again with more room.
+            ReplyMove::RaiseMaxTokens => self.raised += 1,
+            ReplyMove::SendBack => {
+                self.messages.push(reply.message);
+                self.continuations += 1;
+            }
+            ReplyMove::RunTools => {
+                self.messages.push(reply.message);
+                self.tools = reply
+                    .tool_uses
+                    .iter()
+                    .map(|tool_use| PendingTool { tool_use: tool_use.clone(), phase: ToolPhase::Asked })
+                    .collect();
+                let all_malformed = self.tools.iter().all(|tool| tool.tool_use.malformed);
+                self.malformed = if all_malformed { self.malformed + 1 } else { 0 };
+                self.reply = Some(reply.clone());
+            }
+            ReplyMove::Finish
+            | ReplyMove::Nudge
+            | ReplyMove::StartFresh
+            | ReplyMove::Refused
+            | ReplyMove::Stop => {
+                self.messages.push(reply.message);
+                self.reply = Some(reply.clone());
+            }
+        }
+    }
+
+    fn set_phase(&mut self, id: &str, phase: ToolPhase) {
+        if let Some(tool) = self.tools.iter_mut().find(|tool| tool.tool_use.id == id) {
+            tool.phase = phase;
+        }
+    }
+
+    fn note_outcome(&mut self, id: &str, text: Digest, is_error: bool) {
+        let Some(tool) = self.tools.iter().find(|tool| tool.tool_use.id == id) else { return };
+        let ToolPhase::Intended { input, .. } = tool.phase else { return };
+        let outcome = (tool.tool_use.name.clone(), input, text);
+        if !is_error {
+            self.same = 0;
+            self.last_outcome = None;
+        } else if self.last_outcome.as_ref() == Some(&outcome) {
+            self.same += 1;
+        } else {
+            self.same = 1;
+            self.last_outcome = Some(outcome);
+        }
+    }
+
+    /// What comes next. Every path ends: replies are bounded by the budgets, the rest by the limits above.
+    pub fn next(&self) -> CallTodo {
+        if let Some((class, message)) = &self.failed {
+            return CallTodo::End(AgentEnd::Failed { class: class.clone(), message: message.clone() });
+        }
+        if self.report_accepted {
+            return CallTodo::End(AgentEnd::Reported);
+        }
+        if self.same >= MAX_SAME {
+            return CallTodo::End(AgentEnd::Stuck);
+        }
+        let Some(reply) = &self.reply else {
+            return self.ask();
+        };
+        match reply.next {
+            ReplyMove::RunTools => self.next_tool(),
+            ReplyMove::Refused => CallTodo::End(AgentEnd::Refused(reply.stop.clone())),
+            ReplyMove::Stop | ReplyMove::StartFresh => CallTodo::End(AgentEnd::Failed {
+                class: "stopped".into(),
+                message: format!("the model stopped with `{}`", reply.stop),
+            }),
+            ReplyMove::Nudge => self.remind(ExtendedBecause::EmptyReply),
+            ReplyMove::Finish => self.remind(ExtendedBecause::ReportMissing),
+            ReplyMove::SendBack | ReplyMove::RaiseMaxTokens => self.ask(),
+        }
+    }
+
+    fn ask(&self) -> CallTodo {
+        if self.continuations > MAX_CONTINUATIONS || self.raised > 1 {
+            return CallTodo::End(AgentEnd::NoReport);
+        }
+        CallTodo::Ask
+    }
+
+    fn remind(&self, why: ExtendedBecause) -> CallTodo {
+        if self.reminders + self.continuations >= MAX_REPORT_REMINDERS {
+            return CallTodo::End(AgentEnd::NoReport);
+        }
+        CallTodo::Remind(why)
+    }
+
+    fn next_tool(&self) -> CallTodo {
+        for tool in &self.tools {
+            match &tool.phase {
+                ToolPhase::Asked => return CallTodo::RunTool(tool.tool_use.clone()),
+                ToolPhase::Intended { effect, .. } => {
+                    return CallTodo::RecoverTool { tool_use: tool.tool_use.clone(), effect: effect.clone() };
+                }
+                ToolPhase::Finished { .. } => {}
+            }
+        }
+        if self.malformed >= MAX_MALFORMED {
+            return CallTodo::End(AgentEnd::Malformed);
+        }
+        CallTodo::ReturnResults
+    }
+
+    /// The results in the order of the calls.
+    pub fn results(&self) -> Vec<(&ToolUse, Digest, bool)> {
+        let finished = self.tools.iter().filter_map(|tool| match tool.phase {
+            ToolPhase::Finished { text, is_error } => Some((&tool.tool_use, text, is_error)),
+            ToolPhase::Asked | ToolPhase::Intended { .. } => None,
+        });
+        finished.collect()
+    }
+
+    /// The report tool of this call's role.
+    pub fn report_tool(&self) -> &'static str {
+        report::tool_name(self.role())
+    }
+}
+
+/// A finished call, kept for the record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallSummary {
+    pub role: Role,
+    pub end: AgentEnd,
+    pub turns: u32,
+    pub paraphrase: Option<u8>,
+}
+
+/// The finished calls of an iteration by their key.
+pub type Calls = BTreeMap<String, CallSummary>;

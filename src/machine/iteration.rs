@@ -1,0 +1,157 @@
+//! What is known about one iteration.
+
+use std::collections::BTreeMap;
+
+use crate::model::certificate::{Certificate, Residual};
+use crate::model::digest::Digest;
+use crate::model::glow::Glow;
+use crate::model::ids::Role;
+use crate::model::learnings::Entry;
+use crate::model::report::{Report, ScoutReport, SkepticReport, SolverReport};
+
+use super::call::{CallState, Calls};
+use super::event::{
+    Answer, ArtifactsCollected, IterationBegan, Phase, Probe, ProbeResult, ReportAccepted,
+};
+use super::gate::GateReport;
+
+/// A report that was accepted, with what it cites.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AcceptedReport {
+    pub report: Report,
+    pub links: BTreeMap<String, Digest>,
+    pub sha256: Digest,
+    pub paraphrase: Option<u8>,
+}
+
+/// What this iteration spent.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct IterationSpend {
+    pub millis: u64,
+    pub tool_calls: u64,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub requests: u64,
+    pub waited_millis: u64,
+}
+
+/// One iteration, finished or not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Iteration {
+    pub began: IterationBegan,
+    /// The call in progress. At most one: iterations are never stacked.
+    pub call: Option<CallState>,
+    pub calls: Calls,
+    pub reports: BTreeMap<String, AcceptedReport>,
+    pub artifacts: Option<ArtifactsCollected>,
+    pub probes: BTreeMap<(Phase, Probe), ProbeResult>,
+    /// Announced and not finished.
+    pub open_probe: Option<(Phase, Probe)>,
+    /// `Some(None)`: measured, and it is null.
+    pub residual: Option<Option<Residual>>,
+    pub residual_why_null: Option<String>,
+    pub certificate: Option<Certificate>,
+    pub glow: Option<Glow>,
+    pub entry: Option<Entry>,
+    pub review: Vec<Answer>,
+    pub learnings_after: Option<Digest>,
+    pub gate: Option<GateReport>,
+    pub spend: IterationSpend,
+}
+
+impl Iteration {
+    pub fn new(began: IterationBegan) -> Self {
+        Self {
+            began,
+            call: None,
+            calls: Calls::new(),
+            reports: BTreeMap::new(),
+            artifacts: None,
+            probes: BTreeMap::new(),
+            open_probe: None,
+            residual: None,
+            residual_why_null: None,
+            certificate: None,
+            glow: None,
+            entry: None,
+            review: Vec::new(),
+            learnings_after: None,
+            gate: None,
+            spend: IterationSpend::default(),
+        }
+    }
+
+    pub fn number(&self) -> u32 {
+        self.began.iteration
+    }
+
+    /// The key of a call in this iteration.
+    pub fn call_key(&self, role: Role, paraphrase: Option<u8>) -> String {
+        call_key(self.number(), role, paraphrase)
+    }
+
+    pub fn accept(&mut self, accepted: &ReportAccepted, paraphrase: Option<u8>) {
+        self.reports.insert(
+            accepted.call.clone(),
+            AcceptedReport {
+                report: accepted.report.clone(),
+                links: accepted.links.clone(),
+                sha256: accepted.sha256,
+                paraphrase,
+            },
+        );
+    }
+
+    fn report(&self, role: Role) -> Option<&AcceptedReport> {
+        self.reports.get(&self.call_key(role, None))
+    }
+
+    pub fn scout(&self) -> Option<&ScoutReport> {
+        match &self.report(Role::Scout)?.report {
+            Report::Scout(report) => Some(report),
+            Report::Solver(_) | Report::Skeptic(_) => None,
+        }
+    }
+
+    pub fn solver(&self) -> Option<&SolverReport> {
+        match &self.report(Role::Solver)?.report {
+            Report::Solver(report) => Some(report),
+            Report::Scout(_) | Report::Skeptic(_) => None,
+        }
+    }
+
+    /// The skeptic's report with the digests of what it cites; `paraphrase` selects a sweep.
+    pub fn skeptic(&self, paraphrase: Option<u8>) -> Option<(&SkepticReport, &BTreeMap<String, Digest>)> {
+        let accepted = self.reports.get(&self.call_key(Role::Skeptic, paraphrase))?;
+        match &accepted.report {
+            Report::Skeptic(report) => Some((report, &accepted.links)),
+            Report::Scout(_) | Report::Solver(_) => None,
+        }
+    }
+
+    /// Files changed and structured reports: what this iteration leaves behind.
+    pub fn artifact_count(&self) -> usize {
+        self.artifacts.as_ref().map_or(0, |artifacts| artifacts.changes.len()) + self.work_reports()
+    }
+
+    /// Reports of the acting roles. The skeptic's comes later and judges; it is no product.
+    fn work_reports(&self) -> usize {
+        usize::from(self.scout().is_some()) + usize::from(self.solver().is_some())
+    }
+
+    pub fn probe(&self, phase: Phase, probe: &Probe) -> Option<&ProbeResult> {
+        self.probes.get(&(phase, probe.clone()))
+    }
+
+    pub fn residual_value(&self) -> Option<crate::model::decimal::Exact> {
+        self.residual.as_ref()?.as_ref().map(|residual| residual.value)
+    }
+}
+
+/// The key of an agent call: unique within a run.
+pub fn call_key(iteration: u32, role: Role, paraphrase: Option<u8>) -> String {
+    match paraphrase {
+        None => format!("it{iteration}.{role}"),
+        Some(number) => format!("it{iteration}.{role}.paraphrase{number}"),
+    }
+}

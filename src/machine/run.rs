@@ -1,0 +1,215 @@
+//! The folded state of a run. Everything any reader shows comes from here.
+
+use std::collections::BTreeMap;
+
+use crate::model::budget::{Effective, Limits, Spent};
+use crate::model::certificate::{CertificateKind, Residual};
+use crate::model::criterion::Criterion;
+use crate::model::decimal::Exact;
+use crate::model::digest::Digest;
+use crate::model::ids::RunId;
+use crate::model::learnings::{self, SpecVersion};
+use crate::model::loop_file::LoopFile;
+use crate::model::northstar::Metric;
+use crate::model::rung::{self, Rung};
+
+use super::event::{
+    BackpressureSeen, BudgetCut, NorthstarRead, Phase, Probe, ProbeResult, RunHalted, RunStarted,
+};
+use super::iteration::Iteration;
+use super::state::State;
+
+/// Facts from before the first iteration.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Baseline {
+    pub tree: Option<Digest>,
+    pub probes: BTreeMap<Probe, ProbeResult>,
+    pub residual: Option<Option<Residual>>,
+}
+
+/// Where in time the fold stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Timekeeper {
+    pub boot: String,
+    pub last_mono_ms: u64,
+    pub last_ts: String,
+    /// The next event's time does not follow from the last one's: the engine was down in between.
+    pub gap: bool,
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunState {
+    pub started: RunStarted,
+    pub criteria: Vec<Criterion>,
+    pub certificates: Vec<CertificateKind>,
+    pub limits: Limits,
+    pub state: State,
+    /// Sequence number of the next event.
+    pub next_seq: u64,
+    pub visits: BTreeMap<State, u32>,
+    pub edges: BTreeMap<(State, State), u32>,
+    pub last_edge: Option<(State, State)>,
+    pub northstar: Option<NorthstarRead>,
+    pub missing: Option<Vec<String>>,
+    pub baseline: Baseline,
+    /// A baseline probe that was announced and not finished.
+    pub open_baseline_probe: Option<Probe>,
+    pub plan: Option<Digest>,
+    pub current: Option<Iteration>,
+    pub done: Vec<Iteration>,
+    /// The workspace after the latest iteration, else the baseline.
+    pub tree: Option<Digest>,
+    pub learnings_sha256: Option<Digest>,
+    pub compacted_before: Option<u32>,
+    pub compactions: Vec<learnings::CompactionLog>,
+    pub spent: Spent,
+    pub time: Timekeeper,
+    pub cut: Option<BudgetCut>,
+    pub backpressure: Option<BackpressureSeen>,
+    pub rejections: u64,
+    pub resumes: u32,
+    /// Recoveries in a row without any new event.
+    pub stalled_resumes: u32,
+    pub halt: Option<RunHalted>,
+}
+
+impl RunState {
+    pub fn new(started: RunStarted) -> Self {
+        Self {
+            criteria: started.declaration.criteria(),
+            certificates: started.declaration.certificates(),
+            limits: started.budget.limits.clone(),
+            started,
+            state: State::Init,
+            next_seq: 0,
+            visits: BTreeMap::from([(State::Init, 1)]),
+            edges: BTreeMap::new(),
+            last_edge: None,
+            northstar: None,
+            missing: None,
+            baseline: Baseline::default(),
+            open_baseline_probe: None,
+            plan: None,
+            current: None,
+            done: Vec::new(),
+            tree: None,
+            learnings_sha256: None,
+            compacted_before: None,
+            compactions: Vec::new(),
+            spent: Spent { cost_usd: Some(Exact::ZERO), ..Spent::default() },
+            time: Timekeeper::default(),
+            cut: None,
+            backpressure: None,
+            rejections: 0,
+            resumes: 0,
+            stalled_resumes: 0,
+            halt: None,
+        }
+    }
+
+    pub fn run(&self) -> &RunId {
+        &self.started.run
+    }
+
+    pub fn loop_file(&self) -> &LoopFile {
+        &self.started.declaration
+    }
+
+    pub fn budget(&self) -> &Effective {
+        &self.started.budget
+    }
+
+    pub fn spec(&self) -> SpecVersion {
+        self.loop_file().spec()
+    }
+
+    pub fn r_p(&self) -> Exact {
+        self.loop_file().r_p().0
+    }
+
+    pub fn rung_target(&self) -> Rung {
+        self.loop_file().rung_target()
+    }
+
+    /// The number of the iteration that runs now, or would run next.
+    pub fn iteration_number(&self) -> u32 {
+        self.current.as_ref().map_or_else(|| u32::try_from(self.done.len()).unwrap_or(u32::MAX), Iteration::number)
+    }
+
+    /// All iterations, the running one last.
+    pub fn iterations(&self) -> impl DoubleEndedIterator<Item = &Iteration> {
+        self.done.iter().chain(&self.current)
+    }
+
+    /// Iterations whose learnings are recorded.
+    pub fn recorded(&self) -> impl DoubleEndedIterator<Item = &Iteration> {
+        self.iterations().filter(|iteration| iteration.entry.is_some())
+    }
+
+    pub fn entries(&self) -> Vec<learnings::Entry> {
+        self.recorded().filter_map(|iteration| iteration.entry.clone()).collect()
+    }
+
+    /// Residuals of the iterations in order; null where none was measured.
+    pub fn residual_history(&self) -> Vec<Option<Exact>> {
+        self.iterations().filter(|it| it.residual.is_some()).map(Iteration::residual_value).collect()
+    }
+
+    /// The residual before the running iteration: the last iteration's, else the baseline's.
+    pub fn previous_residual(&self) -> Option<Exact> {
+        match self.done.last() {
+            Some(last) => last.residual_value(),
+            None => self.baseline.residual.as_ref()?.as_ref().map(|residual| residual.value),
+        }
+    }
+
+    /// The metrics as read, with the values the given phase re-measured put in.
+    pub fn metrics_with(&self, probes: impl Fn(&Probe) -> Option<String>) -> Vec<Metric> {
+        let read = self.northstar.as_ref().map(|n| n.metrics.clone()).unwrap_or_default();
+        read.into_iter()
+            .map(|metric| match probes(&Probe::Metric(metric.id.clone())) {
+                Some(current) => Metric { current, ..metric },
+                None => metric,
+            })
+            .collect()
+    }
+
+    pub fn metrics_at_baseline(&self) -> Vec<Metric> {
+        self.metrics_with(|probe| self.baseline.probes.get(probe).and_then(measured_text))
+    }
+
+    pub fn metrics_at(&self, iteration: &Iteration) -> Vec<Metric> {
+        self.metrics_with(|probe| iteration.probe(Phase::Iteration, probe).and_then(measured_text))
+    }
+
+    /// The header of the run's section in AGENTS.md.
+    pub fn learnings_header(&self) -> learnings::Header {
+        let two = self.spec() == SpecVersion::V2;
+        learnings::Header {
+            goal: self.loop_file().goal.clone().unwrap_or_default(),
+            started: self.started.started.clone(),
+            r_p: self.r_p().to_string(),
+            max_iterations: u32::try_from(self.limits.max_iterations).unwrap_or(u32::MAX),
+            rung_target: self.rung_target(),
+            northstar_metrics: if two { self.metrics_at_baseline() } else { Vec::new() },
+            seed_checksum: two.then(rung::seed_checksum),
+        }
+    }
+
+    /// The run's section of AGENTS.md as it must stand now.
+    pub fn learnings_document(&self) -> String {
+        learnings::render_document(&self.learnings_header(), &self.entries(), self.spec(), self.compacted_before)
+    }
+
+    /// The metric a criterion serves: as declared, else the first one.
+    pub fn linked_metric(&self, criterion: &str) -> Option<String> {
+        let declared = self.loop_file().northstar.as_ref().and_then(|n| n.links.get(criterion)?.first().cloned());
+        declared.or_else(|| self.northstar.as_ref()?.metrics.first().map(|metric| metric.id.clone()))
+    }
+}
+
+/// What a measuring command printed, if it ended well.
+pub fn measured_text(result: &ProbeResult) -> Option<String> {
+    if result.end.passed() { result.last_line.clone() } else { None }
+}
