@@ -158,7 +158,8 @@ pub struct NullChecked {
 #[serde(rename_all = "snake_case")]
 pub enum TreePurpose {
     Baseline,
-    After,
+    /// After the replays of the certificate.
+    Frozen,
 }
 
 /// The workspace as path -> digest, kept as a blob.
@@ -167,6 +168,8 @@ pub struct TreeTaken {
     pub purpose: TreePurpose,
     pub tree: Digest,
     pub files: u64,
+    /// Artifacts of the iteration that are no longer what they were.
+    pub drifted: Vec<String>,
 }
 
 /// A command the engine runs to learn a fact.

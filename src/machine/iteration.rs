@@ -54,7 +54,10 @@ pub struct Iteration {
     pub glow: Option<Glow>,
     pub entry: Option<Entry>,
     pub review: Vec<Answer>,
+    pub learnings_before: Option<Digest>,
     pub learnings_after: Option<Digest>,
+    /// Set after the replays: artifacts that changed under them.
+    pub frozen: Option<Vec<String>>,
     pub gate: Option<GateReport>,
     pub spend: IterationSpend,
 }
@@ -75,7 +78,9 @@ impl Iteration {
             glow: None,
             entry: None,
             review: Vec::new(),
+            learnings_before: None,
             learnings_after: None,
+            frozen: None,
             gate: None,
             spend: IterationSpend::default(),
         }

@@ -9,6 +9,7 @@
 
 pub mod call;
 pub mod compose;
+pub mod document;
 pub mod entry;
 pub mod event;
 pub mod fold;

@@ -1,0 +1,252 @@
+//! The one fold: events in, [`RunState`] out. Six readers use it, so it decides nothing.
+//!
+//! A journal whose events do not fit together is reported, not smoothed over.
+
+use crate::model::decimal::Exact;
+
+use super::call::{CallState, CallSummary};
+use super::event::{Event, Phase, RunStarted};
+use super::iteration::Iteration;
+use super::run::RunState;
+use super::state::State;
+use super::step;
+
+/// An event with its place in the journal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stamped {
+    pub seq: u64,
+    pub ts: String,
+    pub mono_ms: u64,
+    pub boot: String,
+    pub event: Event,
+}
+
+/// Events that do not fit together.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("event {seq} ({kind}) does not fit the events before it: {why}")]
+pub struct FoldError {
+    pub seq: u64,
+    pub kind: &'static str,
+    pub why: String,
+}
+
+/// Folds the first event into a fresh state.
+pub fn start(stamped: &Stamped) -> Result<RunState, FoldError> {
+    let Event::RunStarted(started) = &stamped.event else {
+        return Err(misfit(stamped, "the first event must be run.started"));
+    };
+    let mut state = RunState::new(RunStarted::clone(started));
+    keep_time(&mut state, stamped);
+    state.next_seq = stamped.seq + 1;
+    Ok(state)
+}
+
+/// Folds one more event.
+pub fn apply(state: &mut RunState, stamped: &Stamped) -> Result<(), FoldError> {
+    step::legal(state, &stamped.event).map_err(|why| misfit(stamped, &why))?;
+    keep_time(state, stamped);
+    apply_event(state, &stamped.event).map_err(|why| misfit(stamped, why))?;
+    state.next_seq = stamped.seq + 1;
+    if !matches!(stamped.event, Event::RunResumed(_)) {
+        state.stalled_resumes = 0;
+    }
+    Ok(())
+}
+
+fn misfit(stamped: &Stamped, why: &str) -> FoldError {
+    FoldError { seq: stamped.seq, kind: stamped.event.kind(), why: why.to_owned() }
+}
+
+/// Elapsed time is the sum of the gaps between events while an engine was alive. It follows the boot
+/// clock, so that a jump of the wall clock neither extends nor cuts a budget.
+fn keep_time(state: &mut RunState, stamped: &Stamped) {
+    let was_down = matches!(stamped.event, Event::RunResumed(_) | Event::RunStarted(_));
+    if !was_down && state.time.boot == stamped.boot {
+        let delta = stamped.mono_ms.saturating_sub(state.time.last_mono_ms);
+        state.spent.millis += delta;
+        if let Some(iteration) = &mut state.current {
+            state.spent.iteration_millis += delta;
+            iteration.spend.millis += delta;
+        }
+    }
+    state.time.boot.clone_from(&stamped.boot);
+    state.time.last_mono_ms = stamped.mono_ms;
+    state.time.last_ts.clone_from(&stamped.ts);
+}
+
+fn apply_event(state: &mut RunState, event: &Event) -> Result<(), &'static str> {
+    match event {
+        Event::RunStarted(_) => return Err("a run starts once"),
+        Event::RunResumed(_) => resume(state),
+        Event::StateEntered(entered) => {
+            if entered.from != state.state {
+                return Err("it leaves a state the run is not in");
+            }
+            enter(state, entered.to);
+        }
+        Event::InputRejected(_) => state.rejections += 1,
+        Event::NorthstarRead(read) => state.northstar = Some(read.clone()),
+        Event::NullChecked(checked) => state.missing = Some(checked.missing.clone()),
+        Event::TreeTaken(taken) => match taken.purpose {
+            super::event::TreePurpose::Baseline => {
+                state.baseline.tree = Some(taken.tree);
+                state.tree = Some(taken.tree);
+            }
+            super::event::TreePurpose::Frozen => {
+                current(state)?.frozen = Some(taken.drifted.clone());
+            }
+        },
+        Event::ProbeStarted(started) => match started.phase {
+            Phase::Baseline => state.open_baseline_probe = Some(started.probe.clone()),
+            phase => current(state)?.open_probe = Some((phase, started.probe.clone())),
+        },
+        Event::ProbeFinished(finished) => match finished.phase {
+            Phase::Baseline => {
+                state.open_baseline_probe = None;
+                state.baseline.probes.insert(finished.probe.clone(), finished.result.clone());
+            }
+            phase => {
+                let iteration = current(state)?;
+                iteration.open_probe = None;
+                iteration.probes.insert((phase, finished.probe.clone()), finished.result.clone());
+            }
+        },
+        Event::PlanWritten(written) => state.plan = Some(written.sha256),
+        Event::IterationBegan(began) => {
+            if state.current.is_some() {
+                return Err("an iteration is still running");
+            }
+            if usize::try_from(began.iteration) != Ok(state.done.len()) {
+                return Err("iterations are numbered without gaps");
+            }
+            state.current = Some(Iteration::new(began.clone()));
+            state.spent.iteration_millis = 0;
+            state.spent.iteration_tool_calls = 0;
+            state.cut = None;
+        }
+        Event::AgentStarted(started) => {
+            let iteration = current(state)?;
+            if iteration.call.is_some() {
+                return Err("another agent is still running");
+            }
+            iteration.call = Some(CallState::new(started.clone()));
+        }
+        Event::LlmRequested(_) => {
+            state.spent.requests += 1;
+            current(state)?.spend.requests += 1;
+            call(state)?.apply(event);
+        }
+        Event::LlmResponded(reply) => {
+            let input = reply.usage.input + reply.usage.cache_read + reply.usage.cache_write;
+            state.spent.input_tokens += input;
+            state.spent.output_tokens += reply.usage.output;
+            state.spent.cost_usd = add_cost(state.spent.cost_usd, reply.cost_usd);
+            let spend = &mut current(state)?.spend;
+            spend.input_tokens += input;
+            spend.output_tokens += reply.usage.output;
+            call(state)?.apply(event);
+        }
+        Event::LlmFailed(failed) => {
+            current(state)?.spend.waited_millis += failed.wait_millis.unwrap_or(0);
+            call(state)?.apply(event);
+        }
+        Event::ToolIntended(_) => {
+            state.spent.tool_calls += 1;
+            state.spent.iteration_tool_calls += 1;
+            current(state)?.spend.tool_calls += 1;
+            call(state)?.apply(event);
+        }
+        Event::ToolFinished(_) | Event::ConversationExtended(_) => call(state)?.apply(event),
+        Event::ReportAccepted(accepted) => {
+            let paraphrase = call(state)?.started.paraphrase;
+            call(state)?.apply(event);
+            current(state)?.accept(accepted, paraphrase);
+        }
+        Event::AgentFinished(finished) => {
+            let iteration = current(state)?;
+            let call = iteration.call.take().ok_or("no agent is running")?;
+            iteration.calls.insert(
+                finished.call.clone(),
+                CallSummary {
+                    role: finished.role,
+                    end: finished.end.clone(),
+                    turns: call.turn,
+                    paraphrase: call.started.paraphrase,
+                },
+            );
+        }
+        Event::ArtifactsCollected(collected) => {
+            state.tree = Some(collected.tree);
+            current(state)?.artifacts = Some(collected.clone());
+        }
+        Event::ResidualMeasured(measured) => match measured.iteration {
+            None => state.baseline.residual = Some(measured.residual.clone()),
+            Some(_) => {
+                let iteration = current(state)?;
+                iteration.residual = Some(measured.residual.clone());
+                iteration.residual_why_null.clone_from(&measured.why_null);
+            }
+        },
+        Event::CertificateIssued(issued) => current(state)?.certificate = Some(issued.certificate.clone()),
+        Event::GlowScored(scored) => current(state)?.glow = Some(scored.glow.clone()),
+        Event::LearningsRecorded(recorded) => {
+            state.learnings_sha256 = Some(recorded.after);
+            state.compacted_before = recorded.compacted_before;
+            state.compactions.extend(recorded.compaction.clone());
+            state.spent.iterations += 1;
+            let iteration = current(state)?;
+            iteration.entry = Some(recorded.entry.clone());
+            iteration.review.clone_from(&recorded.review);
+            iteration.learnings_after = Some(recorded.after);
+            iteration.learnings_before = recorded.before;
+        }
+        Event::GateJudged(judged) => current(state)?.gate = Some(judged.report.clone()),
+        Event::BackpressureSeen(seen) => state.backpressure = Some(seen.clone()),
+        Event::BudgetCut(cut) => state.cut = Some(cut.clone()),
+        Event::RunHalted(halted) => {
+            enter(state, State::of_exit(halted.status));
+            state.halt = Some(halted.clone());
+        }
+    }
+    Ok(())
+}
+
+fn enter(state: &mut RunState, to: State) {
+    let edge = (state.state, to);
+    *state.edges.entry(edge).or_default() += 1;
+    *state.visits.entry(to).or_default() += 1;
+    state.last_edge = Some(edge);
+    // The loop back to SPAWN_SUBAGENT closes the iteration.
+    if state.state == State::BudgetCheck
+        && to == State::SpawnSubagent
+        && let Some(finished) = state.current.take()
+    {
+        state.done.push(finished);
+    }
+    state.state = to;
+}
+
+fn resume(state: &mut RunState) {
+    state.resumes += 1;
+    state.stalled_resumes += 1;
+    state.backpressure = None;
+    if let Some(halted) = state.halt.take() {
+        state.state = halted.last_state;
+    }
+    if let Some(call) = state.current.as_mut().and_then(|iteration| iteration.call.as_mut()) {
+        call.failed = None;
+    }
+}
+
+/// Unknown plus anything is unknown.
+fn add_cost(total: Option<Exact>, cost: Option<Exact>) -> Option<Exact> {
+    total?.checked_add(cost?)
+}
+
+fn current(state: &mut RunState) -> Result<&mut Iteration, &'static str> {
+    state.current.as_mut().ok_or("no iteration is running")
+}
+
+fn call(state: &mut RunState) -> Result<&mut CallState, &'static str> {
+    current(state)?.call.as_mut().ok_or("no agent is running")
+}

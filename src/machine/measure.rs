@@ -1,0 +1,188 @@
+//! From facts to findings, residual and certificate.
+//!
+//! The same code serves the iteration, its replays and `verify`; only the source of probe results differs.
+
+use crate::model::certificate::{self, Certificate, CertificateKind, Facts, Residual, certify};
+use crate::model::criterion::{Criterion, Finding, Proof};
+use crate::model::decimal::Exact;
+use crate::model::fraction::Fraction;
+use crate::model::learnings::Link;
+
+use super::event::{Phase, Probe, ProbeResult};
+use super::iteration::Iteration;
+use super::run::RunState;
+
+/// Digits kept of a ratio that does not terminate; it is rounded up, so a success is never rounded into being.
+const RATIO_PLACES: u32 = 12;
+
+/// The workspace path of a check's kept output.
+pub fn check_output_path(iteration: u32, criterion: &str) -> String {
+    format!("evidence/loop/iter_{iteration}/checks/{criterion}.txt")
+}
+
+/// What was found for every criterion, in declared order.
+pub fn findings(state: &RunState, iteration: &Iteration, phase: Phase, paraphrase: Option<u8>) -> Vec<Finding> {
+    state.criteria.iter().map(|criterion| finding(state, iteration, criterion, phase, paraphrase)).collect()
+}
+
+fn finding(
+    state: &RunState,
+    iteration: &Iteration,
+    criterion: &Criterion,
+    phase: Phase,
+    paraphrase: Option<u8>,
+) -> Finding {
+    let (met, evidence_link, why) = match &criterion.proof {
+        Proof::Check { .. } => match iteration.probe(phase, &Probe::Criterion(criterion.id.clone())) {
+            None => (false, None, "its check did not run".to_owned()),
+            Some(result) => {
+                // Replays prove the same output file; the link always names the iteration's own run.
+                let output = iteration.probe(Phase::Iteration, &Probe::Criterion(criterion.id.clone()));
+                let link = output.map(|output| Link {
+                    path: check_output_path(iteration.number(), &criterion.id),
+                    sha256: output.output,
+                });
+                (result.end.passed(), link, result.end.describe())
+            }
+        },
+        Proof::Judged => judged(iteration, &criterion.id, paraphrase),
+    };
+    let (met, why) = match tampered(state, iteration, &criterion.id) {
+        Some(files) if met => (false, format!("not accepted: {} changed in the iteration that turned it green", files.join(", "))),
+        Some(_) | None => (met, why),
+    };
+    Finding { id: criterion.id.clone(), criterion: criterion.text.clone(), met, evidence_link, why }
+}
+
+fn judged(iteration: &Iteration, id: &str, paraphrase: Option<u8>) -> (bool, Option<Link>, String) {
+    let Some((report, links)) = iteration.skeptic(paraphrase) else {
+        return (false, None, "the skeptic did not judge it".to_owned());
+    };
+    let Some(judgement) = report.judged.iter().find(|judgement| judgement.criterion == id) else {
+        return (false, None, "the skeptic did not judge it".to_owned());
+    };
+    let link = judgement.artifact.as_ref().and_then(|path| {
+        links.get(path).map(|sha256| Link { path: path.clone(), sha256: *sha256 })
+    });
+    match (judgement.met, &link) {
+        (true, None) => (false, None, "judged met, but no artifact backs it".to_owned()),
+        (met, _) => (met, link, format!("the skeptic: {}", judgement.why)),
+    }
+}
+
+/// Files that a newly green criterion's check depends on and this iteration changed.
+pub fn tampered<'a>(state: &RunState, iteration: &'a Iteration, criterion: &str) -> Option<&'a [String]> {
+    if was_met_before(state, criterion) {
+        return None;
+    }
+    let touched = &iteration.artifacts.as_ref()?.protected_touched;
+    touched.get(criterion).map(Vec::as_slice).filter(|files| !files.is_empty())
+}
+
+/// Criteria that turned green together with a change to what guards them.
+pub fn gate_tampering(state: &RunState, iteration: &Iteration) -> Vec<String> {
+    let green = |criterion: &&Criterion| {
+        let probe = Probe::Criterion(criterion.id.clone());
+        iteration.probe(Phase::Iteration, &probe).is_some_and(|result| result.end.passed())
+            || judged(iteration, &criterion.id, None).0
+    };
+    let touched = state.criteria.iter().filter(green).filter_map(|criterion| {
+        let files = tampered(state, iteration, &criterion.id)?;
+        Some(format!("{} ({})", criterion.id, files.join(", ")))
+    });
+    touched.collect()
+}
+
+/// Was this criterion met before the running iteration?
+pub fn was_met_before(state: &RunState, criterion: &str) -> bool {
+    match state.done.last().and_then(|last| last.certificate.as_ref()) {
+        Some(certificate) => {
+            certificate.acceptance_criteria_checklist.iter().any(|finding| finding.id == criterion && finding.met)
+        }
+        None => was_met_at_baseline(state, criterion),
+    }
+}
+
+pub fn was_met_at_baseline(state: &RunState, criterion: &str) -> bool {
+    let probe = Probe::Criterion(criterion.to_owned());
+    state.baseline.probes.get(&probe).is_some_and(|result| result.end.passed())
+}
+
+/// The ids of criteria that are met now and were not before.
+pub fn newly_true(state: &RunState, findings: &[Finding]) -> Vec<String> {
+    let new = findings.iter().filter(|finding| finding.met && !was_met_before(state, &finding.id));
+    new.map(|finding| finding.id.clone()).collect()
+}
+
+/// The residual, or why it is null.
+pub fn residual(
+    state: &RunState,
+    findings: &[Finding],
+    command_result: Option<&ProbeResult>,
+) -> Result<Residual, String> {
+    let by_command = state.loop_file().residual.as_ref().is_some_and(|decl| decl.command.is_some());
+    if by_command {
+        return residual_from_command(command_result);
+    }
+    if findings.is_empty() {
+        return Err("there are no criteria to count".to_owned());
+    }
+    let all = u32::try_from(findings.len()).unwrap_or(u32::MAX);
+    let unmet = u32::try_from(findings.iter().filter(|finding| !finding.met).count()).unwrap_or(u32::MAX);
+    let ratio = Fraction::new(i128::from(unmet), i128::from(all)).and_then(|f| f.to_exact_rounded_up(RATIO_PLACES));
+    let value = ratio.ok_or("unmet / all cannot be written as a decimal")?;
+    Ok(Residual { value, unmet_of: Some((unmet, all)) })
+}
+
+fn residual_from_command(result: Option<&ProbeResult>) -> Result<Residual, String> {
+    let result = result.ok_or("the residual command did not run")?;
+    if !result.end.passed() {
+        return Err(format!("the residual command failed: {}", result.end.describe()));
+    }
+    let line = result.last_line.as_deref().ok_or("the residual command printed nothing")?;
+    let value = Exact::parse(line).map_err(|e| format!("the residual command printed `{line}`: {e}"))?;
+    Ok(Residual { value, unmet_of: None })
+}
+
+/// Executed verifiers that exited 0: checks, and the residual command.
+fn verifiers_passed(state: &RunState, iteration: &Iteration, phase: Phase) -> u32 {
+    let checks = state.criteria.iter().map(|criterion| Probe::Criterion(criterion.id.clone()));
+    let passed = checks
+        .chain([Probe::Residual])
+        .filter(|probe| iteration.probe(phase, probe).is_some_and(|result| result.end.passed()));
+    u32::try_from(passed.count()).unwrap_or(u32::MAX)
+}
+
+/// The certificate of success (or NONE) that one phase's facts support.
+pub fn certificate_of(state: &RunState, iteration: &Iteration, phase: Phase, paraphrase: Option<u8>) -> Certificate {
+    let findings = findings(state, iteration, phase, paraphrase);
+    let measured = residual(state, &findings, iteration.probe(phase, &Probe::Residual));
+    certify(Facts {
+        declared: &state.certificates,
+        findings: &findings,
+        residual: measured.ok().map(|residual| residual.value),
+        r_p: state.r_p(),
+        verifiers_passed: verifiers_passed(state, iteration, phase),
+    })
+}
+
+/// The certificate of the iteration: divergence first, then success, then the last iteration's TIMEOUT.
+pub fn iteration_certificate(state: &RunState, iteration: &Iteration) -> Certificate {
+    let mut found = certificate_of(state, iteration, Phase::Iteration, None);
+    let mut history: Vec<_> = state.done.iter().map(Iteration::residual_value).collect();
+    history.push(found.residual);
+    let window = usize::try_from(state.limits.divergence_window).unwrap_or(usize::MAX);
+    if certificate::diverges(&history, window) {
+        relabel(&mut found, CertificateKind::Diverged, format!("the last {window} residuals strictly increase"));
+    } else if !found.kind.is_success() && u64::from(iteration.number()) + 1 >= state.limits.max_iterations {
+        let why = format!("{}; this was the last iteration", found.why);
+        relabel(&mut found, CertificateKind::Timeout, why);
+    }
+    found
+}
+
+fn relabel(certificate: &mut Certificate, kind: CertificateKind, why: String) {
+    certificate.kind = kind;
+    certificate.lane = kind.lane();
+    certificate.why = why;
+}
