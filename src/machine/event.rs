@@ -261,6 +261,9 @@ pub struct ProbeResult {
     pub output_bytes: u64,
     /// The last non-empty line of stdout, bounded.
     pub last_line: Option<String>,
+    /// Interface items that were there at the start and are not now; only for the interface probe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removed_lines: Option<Vec<String>>,
     pub millis: u64,
 }
 

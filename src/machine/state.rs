@@ -104,7 +104,7 @@ impl State {
             Self::Init => &[Self::IntakeGoal, Self::ExitBlocked],
             Self::IntakeGoal => &[Self::NullCheck, Self::ExitBlocked],
             Self::NullCheck => &[Self::ExitNeedInfo, Self::DreamGoal, Self::ExitBlocked],
-            Self::DreamGoal => &[Self::SpawnSubagent, Self::ExitBlocked],
+            Self::DreamGoal => &[Self::SpawnSubagent, Self::ExitNeedInfo, Self::ExitBlocked],
             Self::SpawnSubagent => &[Self::CollectArtifacts, Self::ExitBlocked],
             Self::CollectArtifacts => &[Self::CheckHalting, Self::ExitBlocked],
             Self::CheckHalting => &[Self::AccumulateLearnings, Self::ExitBlocked],

@@ -1,0 +1,240 @@
+//! What to do in a state. Depends on the state alone, so a resumed run needs no special path.
+
+use crate::model::criterion::Proof;
+use crate::model::ids::Role;
+use crate::model::learnings::SpecVersion;
+
+use super::call::CallTodo;
+use super::event::{AgentEnd, Phase, Probe, TreePurpose};
+use super::gate;
+use super::iteration::Iteration;
+use super::run::RunState;
+use super::state::State;
+use super::step;
+
+/// One thing for the driver to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Todo {
+    /// Nothing outside is needed: let the machine decide.
+    Proceed,
+    ReadNorthstar,
+    TakeTree(TreePurpose),
+    RunProbe(Phase, Probe),
+    WritePlan,
+    BeginIteration,
+    StartAgent { role: Role, paraphrase: Option<u8> },
+    /// Go on with the open agent call.
+    Call(CallTodo),
+    CollectArtifacts,
+    WriteLearnings,
+    /// The run is over.
+    Finished,
+}
+
+/// What a playbook decides: who works next, who reviews next. Pure, over the folded run.
+pub trait Playbook {
+    /// The next role of SPAWN_SUBAGENT; `None` when the work of this iteration is done.
+    fn next_worker(&self, iteration: &Iteration) -> Option<Role>;
+    /// The next role of CHECK_HALTING.
+    fn next_reviewer(&self, iteration: &Iteration) -> Option<Role>;
+}
+
+/// What to do now.
+pub fn next(state: &RunState, playbook: &dyn Playbook) -> Todo {
+    if state.halt.is_some() {
+        return Todo::Finished;
+    }
+    if step::must_stop(state) {
+        return Todo::Proceed;
+    }
+    match state.state {
+        State::Init | State::IntakeGoal | State::GlowCheck => Todo::Proceed,
+        State::NullCheck => {
+            if state.spec() == SpecVersion::V2 && state.northstar.is_none() { Todo::ReadNorthstar } else { Todo::Proceed }
+        }
+        State::DreamGoal => next_in_dream(state),
+        State::SpawnSubagent => next_in_spawn(state, playbook),
+        State::CollectArtifacts => next_in_collect(state),
+        State::CheckHalting => next_in_check(state, playbook),
+        State::AccumulateLearnings => match &state.current {
+            Some(iteration) if iteration.entry.is_none() => Todo::WriteLearnings,
+            Some(_) | None => Todo::Proceed,
+        },
+        State::BudgetCheck => next_in_budget(state),
+        State::ExitConverged
+        | State::ExitDiverged
+        | State::ExitBudgetExceeded
+        | State::ExitBlocked
+        | State::ExitNeedInfo => Todo::Finished,
+    }
+}
+
+fn next_in_dream(state: &RunState) -> Todo {
+    if super::forbidden::detect(state).is_some() {
+        return Todo::Proceed;
+    }
+    if state.baseline.tree.is_none() {
+        return Todo::TakeTree(TreePurpose::Baseline);
+    }
+    if let Some(probe) = baseline_probes(state).into_iter().find(|probe| !state.baseline.probes.contains_key(probe)) {
+        return Todo::RunProbe(Phase::Baseline, probe);
+    }
+    if state.baseline.residual.is_some() && state.plan.is_none() { Todo::WritePlan } else { Todo::Proceed }
+}
+
+fn next_in_spawn(state: &RunState, playbook: &dyn Playbook) -> Todo {
+    let Some(iteration) = &state.current else {
+        return if super::forbidden::detect(state).is_some() { Todo::Proceed } else { Todo::BeginIteration };
+    };
+    if iteration.began.bleeds {
+        return Todo::Proceed;
+    }
+    if let Some(todo) = next_in_call(state, iteration) {
+        return todo;
+    }
+    if state.cut.is_some() {
+        return Todo::Proceed;
+    }
+    if iteration.scout().is_some_and(|scout| scout.sub_goal.is_some())
+        && iteration.probe(Phase::Scouted, &Probe::SubGoal).is_none()
+    {
+        return Todo::RunProbe(Phase::Scouted, Probe::SubGoal);
+    }
+    match playbook.next_worker(iteration) {
+        Some(role) => Todo::StartAgent { role, paraphrase: None },
+        None => Todo::Proceed,
+    }
+}
+
+fn next_in_call(state: &RunState, iteration: &Iteration) -> Option<Todo> {
+    let call = iteration.call.as_ref()?;
+    let todo = match &state.cut {
+        // An announced tool is closed first, so that every intent has its result.
+        Some(cut) => match call.next() {
+            recover @ CallTodo::RecoverTool { .. } => recover,
+            end @ CallTodo::End(_) => end,
+            CallTodo::Ask | CallTodo::RunTool(_) | CallTodo::ReturnResults | CallTodo::Remind(_) => {
+                CallTodo::End(AgentEnd::Cut(format!("the budget for {} is used up", cut.exhausted.dimension)))
+            }
+        },
+        None => call.next(),
+    };
+    Some(Todo::Call(todo))
+}
+
+fn next_in_collect(state: &RunState) -> Todo {
+    let Some(iteration) = &state.current else { return Todo::Proceed };
+    if iteration.artifacts.is_none() {
+        return Todo::CollectArtifacts;
+    }
+    // An empty iteration is acknowledged before it blocks.
+    if iteration.artifact_count() == 0 && iteration.certificate.is_some() && iteration.entry.is_none() {
+        return Todo::WriteLearnings;
+    }
+    Todo::Proceed
+}
+
+fn next_in_check(state: &RunState, playbook: &dyn Playbook) -> Todo {
+    let Some(iteration) = &state.current else { return Todo::Proceed };
+    if let Some(todo) = next_in_call(state, iteration) {
+        return todo;
+    }
+    let missing = |probe: &Probe| iteration.probe(Phase::Iteration, probe).is_none();
+    if let Some(probe) = iteration_probes(state, iteration).into_iter().find(missing) {
+        return Todo::RunProbe(Phase::Iteration, probe);
+    }
+    if state.cut.is_none()
+        && let Some(role) = playbook.next_reviewer(iteration)
+    {
+        return Todo::StartAgent { role, paraphrase: None };
+    }
+    Todo::Proceed
+}
+
+fn next_in_budget(state: &RunState) -> Todo {
+    let Some(iteration) = &state.current else { return Todo::Proceed };
+    if !step::claims_success(state) || iteration.gate.is_some() {
+        return Todo::Proceed;
+    }
+    if let Some(todo) = next_in_call(state, iteration) {
+        return todo;
+    }
+    for replay in 1..=gate::REPLAYS {
+        let phase = Phase::Replay(replay);
+        let missing = |probe: &Probe| iteration.probe(phase, probe).is_none();
+        if let Some(probe) = replay_probes(state).into_iter().find(missing) {
+            return Todo::RunProbe(phase, probe);
+        }
+    }
+    if iteration.frozen.is_none() {
+        return Todo::TakeTree(TreePurpose::Frozen);
+    }
+    let missing = |probe: &Probe| iteration.probe(Phase::Gate, probe).is_none();
+    if let Some(probe) = gate_probes(state).into_iter().find(missing) {
+        return Todo::RunProbe(Phase::Gate, probe);
+    }
+    if needs_paraphrases(state) && state.cut.is_none() {
+        let asked = |number: u8| iteration.calls.contains_key(&iteration.call_key(Role::Skeptic, Some(number)));
+        if let Some(number) = (1..=gate::PARAPHRASES).find(|number| !asked(*number)) {
+            return Todo::StartAgent { role: Role::Skeptic, paraphrase: Some(number) };
+        }
+    }
+    Todo::Proceed
+}
+
+fn needs_paraphrases(state: &RunState) -> bool {
+    state.rung_target() == crate::model::rung::Rung::Promoted && state.criteria.iter().any(|criterion| criterion.is_judged())
+}
+
+/// Checks and the residual command: what a certificate rests on.
+fn replay_probes(state: &RunState) -> Vec<Probe> {
+    let checks = state.criteria.iter().filter(|c| matches!(c.proof, Proof::Check { .. }));
+    let mut probes: Vec<_> = checks.map(|criterion| Probe::Criterion(criterion.id.clone())).collect();
+    if state.loop_file().residual.as_ref().is_some_and(|residual| residual.command.is_some()) {
+        probes.push(Probe::Residual);
+    }
+    probes
+}
+
+fn metric_probes(state: &RunState) -> Vec<Probe> {
+    if state.spec() == SpecVersion::V1 {
+        return Vec::new();
+    }
+    let measured = state.loop_file().northstar.iter().flat_map(|northstar| northstar.measure.keys());
+    measured.map(|id| Probe::Metric(id.clone())).collect()
+}
+
+fn baseline_probes(state: &RunState) -> Vec<Probe> {
+    let mut probes = replay_probes(state);
+    probes.extend(metric_probes(state));
+    if state.rung_target() == crate::model::rung::Rung::Promoted && state.loop_file().api_surface.is_some() {
+        probes.push(Probe::ApiSurface);
+    }
+    probes
+}
+
+fn iteration_probes(state: &RunState, iteration: &Iteration) -> Vec<Probe> {
+    let mut probes = replay_probes(state);
+    probes.extend(metric_probes(state));
+    if iteration.probe(Phase::Scouted, &Probe::SubGoal).is_some() {
+        probes.push(Probe::SubGoal);
+    }
+    probes
+}
+
+fn gate_probes(state: &RunState) -> Vec<Probe> {
+    if state.rung_target() != crate::model::rung::Rung::Promoted {
+        return Vec::new();
+    }
+    let mut probes = Vec::new();
+    if let Some(security) = &state.loop_file().security {
+        if security.version_command.is_some() {
+            probes.push(Probe::SecurityVersion);
+        }
+        probes.push(Probe::Security);
+    }
+    if state.loop_file().api_surface.is_some() {
+        probes.push(Probe::ApiSurface);
+    }
+    probes
+}

@@ -1,0 +1,509 @@
+//! The step function: an input in a state becomes events, or a rejection. Pure.
+//!
+//! Every (state, input) pair is spelled out in [`legal`]; what is not allowed is a value, never ignored.
+
+use crate::model::budget;
+use crate::model::certificate::CertificateKind;
+use crate::model::learnings::SpecVersion;
+use crate::model::northstar;
+use crate::model::stop::{ExitStatus, ForbiddenState, StopReason};
+
+use super::entry;
+use super::event::{
+    BackpressureSeen, CertificateIssued, Event, GateJudged, InputRejected, NullChecked, Phase, Probe,
+    ResidualMeasured, RunHalted, Signal, StateEntered,
+};
+use super::forbidden;
+use super::gate;
+use super::iteration::Iteration;
+use super::measure;
+use super::run::RunState;
+use super::state::State;
+
+/// Null residuals in a row after which the metric counts as unmeasurable.
+const MAX_NULL_RESIDUALS: usize = 3;
+
+/// What comes into the machine.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// Nothing outside is needed; decide.
+    Proceed,
+    /// An effect was announced or is done.
+    Record(Event),
+}
+
+/// Turns an input into events. An illegal input becomes one `input.rejected`.
+pub fn step(state: &RunState, input: Input) -> Vec<Event> {
+    match input {
+        Input::Proceed => decide(state),
+        Input::Record(event) => match legal(state, &event) {
+            Ok(()) => vec![event],
+            Err(why) => {
+                vec![InputRejected { state: state.state, input: event.kind().to_owned(), why }.into()]
+            }
+        },
+    }
+}
+
+/// May this event follow in this state? The error says why not.
+pub fn legal(state: &RunState, event: &Event) -> Result<(), String> {
+    use State::{BudgetCheck, CheckHalting, CollectArtifacts, DreamGoal, NullCheck, SpawnSubagent};
+    let only_in = |states: &[State]| {
+        if states.contains(&state.state) {
+            Ok(())
+        } else {
+            Err(format!("{} is not possible in {}", event.kind(), state.state))
+        }
+    };
+    if state.halt.is_some() && !matches!(event, Event::RunResumed(_) | Event::InputRejected(_)) {
+        return Err(format!("the run has ended with {}", state.state));
+    }
+    let agents_run = [SpawnSubagent, CheckHalting, BudgetCheck];
+    match event {
+        Event::RunStarted(_) => Err("a run starts once".to_owned()),
+        Event::RunResumed(_) => resumable(state),
+        Event::StateEntered(entered) => legal_edge(state, entered),
+        Event::InputRejected(_) => Ok(()),
+        Event::NorthstarRead(_) => only_in(&[NullCheck]),
+        Event::NullChecked(_) => only_in(&[NullCheck]),
+        Event::TreeTaken(_) => only_in(&[DreamGoal, BudgetCheck]),
+        Event::ProbeStarted(started) => legal_probe(state, started.phase),
+        Event::ProbeFinished(finished) => legal_probe(state, finished.phase),
+        Event::PlanWritten(_) => only_in(&[DreamGoal]),
+        Event::IterationBegan(_) => {
+            only_in(&[SpawnSubagent])?;
+            if state.current.is_some() { Err("an iteration is still running".to_owned()) } else { Ok(()) }
+        }
+        Event::AgentStarted(_) => {
+            only_in(&agents_run)?;
+            match state.current.as_ref().map(|iteration| iteration.call.is_some()) {
+                Some(false) => Ok(()),
+                Some(true) => Err(format!("{}: another agent is still running", ForbiddenState::StackedSpeculativeIterations)),
+                None => Err("no iteration is running".to_owned()),
+            }
+        }
+        Event::LlmRequested(_)
+        | Event::LlmResponded(_)
+        | Event::LlmFailed(_)
+        | Event::ConversationExtended(_)
+        | Event::ToolIntended(_)
+        | Event::ToolFinished(_)
+        | Event::ReportAccepted(_)
+        | Event::AgentFinished(_) => {
+            only_in(&agents_run)?;
+            let running = state.current.as_ref().is_some_and(|iteration| iteration.call.is_some());
+            if running { Ok(()) } else { Err("no agent is running".to_owned()) }
+        }
+        Event::ArtifactsCollected(_) => only_in(&[CollectArtifacts]),
+        Event::ResidualMeasured(_) => only_in(&[DreamGoal, CollectArtifacts, CheckHalting]),
+        Event::CertificateIssued(_) => only_in(&[CollectArtifacts, CheckHalting]),
+        Event::GlowScored(_) | Event::LearningsRecorded(_) => {
+            only_in(&[CollectArtifacts, State::AccumulateLearnings])?;
+            match state.current.as_ref().map(|iteration| iteration.entry.is_some()) {
+                Some(false) => Ok(()),
+                Some(true) => Err("this iteration's learnings are already recorded".to_owned()),
+                None => Err("no iteration is running".to_owned()),
+            }
+        }
+        Event::GateJudged(_) => only_in(&[BudgetCheck]),
+        Event::BackpressureSeen(_) | Event::BudgetCut(_) => Ok(()),
+        Event::RunHalted(halted) => legal_halt(state, halted),
+    }
+}
+
+fn resumable(state: &RunState) -> Result<(), String> {
+    match &state.halt {
+        None => Ok(()),
+        Some(halted) if halted.stop_reason == StopReason::BackpressureSignal => Ok(()),
+        Some(halted) => Err(format!("the run has ended: {} ({})", halted.status, halted.stop_reason)),
+    }
+}
+
+fn legal_edge(state: &RunState, entered: &StateEntered) -> Result<(), String> {
+    if entered.from != state.state {
+        return Err(format!("the run is in {}, not in {}", state.state, entered.from));
+    }
+    // Exits are entered by `run.halted` alone.
+    if entered.to.exit().is_none() && state.state.followers(state.spec()).contains(&entered.to) {
+        Ok(())
+    } else {
+        Err(format!("there is no edge from {} to {}", entered.from, entered.to))
+    }
+}
+
+fn legal_probe(state: &RunState, phase: Phase) -> Result<(), String> {
+    let home = match phase {
+        Phase::Baseline => State::DreamGoal,
+        Phase::Scouted => State::SpawnSubagent,
+        Phase::Iteration => State::CheckHalting,
+        Phase::Replay(_) | Phase::Gate => State::BudgetCheck,
+    };
+    if state.state == home { Ok(()) } else { Err(format!("a {phase:?} probe is not possible in {}", state.state)) }
+}
+
+fn legal_halt(state: &RunState, halted: &RunHalted) -> Result<(), String> {
+    if halted.last_state != state.state {
+        return Err(format!("the run is in {}, not in {}", state.state, halted.last_state));
+    }
+    match halted.status {
+        ExitStatus::ExitConverged => {
+            let passed = state.current.as_ref().and_then(|it| it.gate.as_ref()).is_some_and(|gate| gate.passed);
+            if state.state == State::BudgetCheck && claims_success(state) && passed {
+                Ok(())
+            } else {
+                Err(format!("{}: no certificate that passed the gate", ForbiddenState::ConvergenceClaimWithoutCertificate))
+            }
+        }
+        ExitStatus::ExitNeedInfo => match state.state {
+            State::NullCheck | State::DreamGoal => Ok(()),
+            _ => Err(format!("EXIT_NEED_INFO is not possible in {}", state.state)),
+        },
+        ExitStatus::ExitDiverged | ExitStatus::ExitBudgetExceeded | ExitStatus::ExitBlocked => Ok(()),
+    }
+}
+
+/// Does the latest certificate claim success?
+pub fn claims_success(state: &RunState) -> bool {
+    let certificate = state.current.as_ref().and_then(|iteration| iteration.certificate.as_ref());
+    certificate.is_some_and(|certificate| certificate.kind.is_success())
+}
+
+/// Has a stop signal to be obeyed right here? A finished success is certified first, unless the engine
+/// itself is told to go: work that is complete beats a stop, but not a closing terminal.
+pub fn must_stop(state: &RunState) -> bool {
+    let Some(seen) = &state.backpressure else { return false };
+    match state.state {
+        // The learnings of a certified iteration are written first; that takes no process and no time.
+        State::AccumulateLearnings | State::GlowCheck => false,
+        State::BudgetCheck => {
+            let told_to_go = matches!(seen.signal, Signal::UserInterrupt | Signal::Terminated);
+            told_to_go || !claims_success(state)
+        }
+        _ => true,
+    }
+}
+
+fn decide(state: &RunState) -> Vec<Event> {
+    if state.halt.is_some() {
+        return Vec::new();
+    }
+    if let Some(violation) = forbidden::detect(state) {
+        return vec![
+            RunHalted {
+                status: violation.status,
+                stop_reason: violation.stop_reason,
+                forbidden_state: Some(violation.forbidden),
+                last_state: state.state,
+                detail: violation.what.to_owned(),
+                exhausted: None,
+                signal: None,
+            }
+            .into(),
+        ];
+    }
+    if must_stop(state)
+        && let Some(seen) = &state.backpressure
+    {
+        return vec![stopped_by(state, seen)];
+    }
+    match state.state {
+        State::Init => enter(state, State::IntakeGoal, "a goal was requested"),
+        State::IntakeGoal => enter(state, State::NullCheck, "the declaration is read"),
+        State::NullCheck => decide_null_check(state),
+        State::DreamGoal => decide_dream(state),
+        State::SpawnSubagent => enter(state, State::CollectArtifacts, "the agents are done"),
+        State::CollectArtifacts => decide_collect(state),
+        State::CheckHalting => decide_check(state),
+        State::AccumulateLearnings => match state.spec() {
+            SpecVersion::V2 => enter(state, State::GlowCheck, "the entry is in AGENTS.md"),
+            SpecVersion::V1 => enter(state, State::BudgetCheck, "the entry is in AGENTS.md"),
+        },
+        State::GlowCheck => decide_glow(state),
+        State::BudgetCheck => decide_budget(state),
+        State::ExitConverged
+        | State::ExitDiverged
+        | State::ExitBudgetExceeded
+        | State::ExitBlocked
+        | State::ExitNeedInfo => Vec::new(),
+    }
+}
+
+fn enter(state: &RunState, to: State, why: &str) -> Vec<Event> {
+    vec![StateEntered { from: state.state, to, why: why.to_owned() }.into()]
+}
+
+fn halt(state: &RunState, status: ExitStatus, stop_reason: StopReason, detail: impl Into<String>) -> RunHalted {
+    RunHalted {
+        status,
+        stop_reason,
+        forbidden_state: None,
+        last_state: state.state,
+        detail: detail.into(),
+        exhausted: None,
+        signal: None,
+    }
+}
+
+fn stopped_by(state: &RunState, seen: &BackpressureSeen) -> Event {
+    let detail = if seen.detail.is_empty() {
+        seen.signal.describe().to_owned()
+    } else {
+        format!("{}: {}", seen.signal.describe(), seen.detail)
+    };
+    RunHalted {
+        signal: Some(seen.signal),
+        ..halt(state, ExitStatus::ExitBlocked, StopReason::BackpressureSignal, detail)
+    }
+    .into()
+}
+
+/// The inputs that are missing, by field, in the order they are asked for.
+fn missing_inputs(state: &RunState) -> Vec<(&'static str, StopReason)> {
+    let declared = state.loop_file();
+    let mut missing = Vec::new();
+    if declared.goal.as_ref().is_none_or(|goal| goal.trim().is_empty()) {
+        missing.push(("goal", StopReason::NullInput));
+    }
+    if state.criteria.is_empty() {
+        missing.push(("acceptance_criteria", StopReason::NullInput));
+    }
+    if !state.certificates.iter().any(|kind| kind.is_success()) {
+        missing.push(("halting_certificates", StopReason::HaltingCriteriaMissing));
+    }
+    if declared.agents.is_empty() {
+        missing.push(("agents", StopReason::NullInput));
+    }
+    let northstar_ok = state.northstar.as_ref().is_some_and(|n| n.problem.is_none() && !n.metrics.is_empty());
+    let comparable = northstar::distance(&state.northstar.as_ref().map(|n| n.metrics.clone()).unwrap_or_default()).total.is_some();
+    if state.spec() == SpecVersion::V2 && !(northstar_ok && comparable) {
+        missing.push(("northstar", StopReason::NorthstarMissing));
+    }
+    missing
+}
+
+fn decide_null_check(state: &RunState) -> Vec<Event> {
+    let missing = missing_inputs(state);
+    let names: Vec<String> = missing.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let checked = NullChecked { missing: names.clone() }.into();
+    let Some((_, reason)) = missing.first() else {
+        let mut events = vec![checked];
+        events.extend(enter(state, State::DreamGoal, "inputs, certificates and Northstar are there"));
+        return events;
+    };
+    let problem = state.northstar.as_ref().and_then(|n| n.problem.clone());
+    let detail = match problem {
+        Some(problem) if names.iter().any(|name| name == "northstar") => {
+            format!("missing: {} ({problem})", names.join(", "))
+        }
+        Some(_) | None => format!("missing: {}", names.join(", ")),
+    };
+    vec![checked, halt(state, ExitStatus::ExitNeedInfo, *reason, detail).into()]
+}
+
+fn decide_dream(state: &RunState) -> Vec<Event> {
+    if state.baseline.residual.is_none() {
+        let findings: Vec<_> = state
+            .criteria
+            .iter()
+            .map(|criterion| crate::model::criterion::Finding {
+                id: criterion.id.clone(),
+                criterion: criterion.text.clone(),
+                met: measure::was_met_at_baseline(state, &criterion.id),
+                evidence_link: None,
+                why: String::new(),
+            })
+            .collect();
+        let measured = measure::residual(state, &findings, state.baseline.probes.get(&Probe::Residual));
+        return vec![residual_event(None, measured)];
+    }
+    enter(state, State::SpawnSubagent, "plan.json stands")
+}
+
+fn residual_event(iteration: Option<u32>, measured: Result<crate::model::certificate::Residual, String>) -> Event {
+    match measured {
+        Ok(residual) => ResidualMeasured { iteration, residual: Some(residual), why_null: None }.into(),
+        Err(why) => ResidualMeasured { iteration, residual: None, why_null: Some(why) }.into(),
+    }
+}
+
+fn decide_collect(state: &RunState) -> Vec<Event> {
+    let Some(iteration) = &state.current else { return Vec::new() };
+    if let Some(violation) = artifact_violation(state, iteration) {
+        return vec![violation];
+    }
+    if iteration.artifact_count() > 0 {
+        return enter(state, State::CheckHalting, "artifacts are there");
+    }
+    if iteration.certificate.is_none() {
+        return certify_iteration(state, iteration);
+    }
+    let detail = "the iteration produced no artifacts: no file changed and no report was handed in";
+    vec![halt(state, ExitStatus::ExitBlocked, StopReason::EvidenceIncomplete, detail).into()]
+}
+
+/// Things an iteration must not have touched.
+fn artifact_violation(state: &RunState, iteration: &Iteration) -> Option<Event> {
+    let artifacts = iteration.artifacts.as_ref()?;
+    if !artifacts.learnings_intact {
+        let detail = "the generated block of AGENTS.md was changed while agents ran; the engine is its only writer";
+        return Some(halt(state, ExitStatus::ExitBlocked, StopReason::InvariantViolation, detail).into());
+    }
+    let read = state.northstar.as_ref().and_then(|n| n.sha256);
+    if state.spec() == SpecVersion::V2 && artifacts.northstar_sha256 != read {
+        return Some(
+            RunHalted {
+                forbidden_state: Some(ForbiddenState::GlowWithoutNorthstarAlignment),
+                ..halt(
+                    state,
+                    ExitStatus::ExitBlocked,
+                    StopReason::NorthstarDrift,
+                    "NORTHSTAR.md changed during the run: its goal must stay fixed",
+                )
+            }
+            .into(),
+        );
+    }
+    None
+}
+
+fn certify_iteration(state: &RunState, iteration: &Iteration) -> Vec<Event> {
+    let findings = measure::findings(state, iteration, Phase::Iteration, None);
+    let measured = if iteration.artifact_count() == 0 {
+        Err("there are no artifacts to measure".to_owned())
+    } else {
+        measure::residual(state, &findings, iteration.probe(Phase::Iteration, &Probe::Residual))
+    };
+    let mut certificate = measure::iteration_certificate(state, iteration);
+    if iteration.artifact_count() == 0 {
+        certificate.kind = CertificateKind::None;
+        certificate.lane = None;
+        certificate.residual = None;
+        certificate.why = "the iteration produced no artifacts".to_owned();
+    }
+    let number = iteration.number();
+    vec![
+        residual_event(Some(number), measured),
+        CertificateIssued { iteration: number, certificate }.into(),
+    ]
+}
+
+fn decide_check(state: &RunState) -> Vec<Event> {
+    let Some(iteration) = &state.current else { return Vec::new() };
+    let mut events = certify_iteration(state, iteration);
+    events.extend(enter(state, State::AccumulateLearnings, "the certificate is issued"));
+    events
+}
+
+fn decide_glow(state: &RunState) -> Vec<Event> {
+    let Some(iteration) = &state.current else { return Vec::new() };
+    if iteration.glow.is_none() {
+        let detail = "GLOW_NOT_COMPUTED: null is not zero";
+        return vec![halt(state, ExitStatus::ExitBlocked, StopReason::InvariantViolation, detail).into()];
+    }
+    if distance_drifts(state) {
+        return vec![
+            RunHalted {
+                forbidden_state: Some(ForbiddenState::GlowWithoutNorthstarAlignment),
+                ..halt(
+                    state,
+                    ExitStatus::ExitBlocked,
+                    StopReason::NorthstarDrift,
+                    "the distance to the Northstar grew in three iterations in a row",
+                )
+            }
+            .into(),
+        ];
+    }
+    enter(state, State::BudgetCheck, "the Northstar gate holds")
+}
+
+/// The last `window` distances strictly increase.
+pub fn distance_drifts(state: &RunState) -> bool {
+    let window = usize::try_from(state.limits.northstar_drift_window).unwrap_or(usize::MAX);
+    let measured = state.iterations().filter(|it| it.certificate.is_some());
+    let distances: Vec<_> = measured.map(|it| northstar::distance(&state.metrics_at(it)).total).collect();
+    distances.len() >= window
+        && distances[distances.len() - window..]
+            .windows(2)
+            .all(|pair| matches!(pair, [Some(earlier), Some(later)] if later > earlier))
+}
+
+/// The checks at the end of an iteration, in the order of resolution D1.
+fn decide_budget(state: &RunState) -> Vec<Event> {
+    let Some(iteration) = &state.current else { return Vec::new() };
+    let kind = iteration.certificate.as_ref().map_or(CertificateKind::None, |certificate| certificate.kind);
+    let tampering = measure::gate_tampering(state, iteration);
+    if !tampering.is_empty() {
+        let detail = format!(
+            "GATE_TAMPERING: {}; a person has to look before this counts",
+            tampering.join("; ")
+        );
+        return vec![halt(state, ExitStatus::ExitBlocked, StopReason::InvariantViolation, detail).into()];
+    }
+    if kind == CertificateKind::Diverged {
+        let detail = iteration.certificate.as_ref().map(|c| c.why.clone()).unwrap_or_default();
+        return vec![halt(state, ExitStatus::ExitDiverged, StopReason::SilentDivergenceDetected, detail).into()];
+    }
+    if kind.is_success() {
+        return decide_claim(state, iteration, kind);
+    }
+    if let Some(seen) = &state.backpressure {
+        return vec![stopped_by(state, seen)];
+    }
+    if trailing_nulls(state) >= MAX_NULL_RESIDUALS {
+        let why = iteration.residual_why_null.clone().unwrap_or_default();
+        let detail = format!("the residual was null {MAX_NULL_RESIDUALS} times in a row: {why}");
+        return vec![halt(state, ExitStatus::ExitBlocked, StopReason::EvidenceIncomplete, detail).into()];
+    }
+    if let Some(exhausted) = budget::run_exhausted(&state.limits, &state.spent) {
+        let reason = match exhausted.dimension {
+            budget::Dimension::Iterations => StopReason::MaxIters,
+            _ => StopReason::MaxToolCalls,
+        };
+        let detail = format!("{} reached: {} of {}", exhausted.dimension, exhausted.observed, exhausted.limit);
+        return vec![
+            RunHalted {
+                exhausted: Some(exhausted),
+                ..halt(state, ExitStatus::ExitBudgetExceeded, reason, detail)
+            }
+            .into(),
+        ];
+    }
+    enter(state, State::SpawnSubagent, "no reason to stop, budget is left")
+}
+
+fn decide_claim(state: &RunState, iteration: &Iteration, kind: CertificateKind) -> Vec<Event> {
+    let Some(gate) = &iteration.gate else {
+        let report = gate::judge(state, iteration);
+        return vec![GateJudged { iteration: iteration.number(), report }.into()];
+    };
+    match gate.failure() {
+        None => {
+            let detail = iteration.certificate.as_ref().map(|c| c.why.clone()).unwrap_or_default();
+            vec![halt(state, ExitStatus::ExitConverged, StopReason::Pass, format!("{kind}: {detail}")).into()]
+        }
+        Some(failure) => vec![
+            RunHalted {
+                forbidden_state: failure.forbidden_state,
+                ..halt(
+                    state,
+                    ExitStatus::ExitBlocked,
+                    failure.stop_reason,
+                    format!("the pass-gate refused {kind}: {} ({})", failure.name, failure.detail),
+                )
+            }
+            .into(),
+        ],
+    }
+}
+
+fn trailing_nulls(state: &RunState) -> usize {
+    state.residual_history().iter().rev().take_while(|residual| residual.is_none()).count()
+}
+
+/// The events of ACCUMULATE_LEARNINGS, given what writing AGENTS.md showed.
+pub fn accumulate(state: &RunState) -> Option<entry::Accumulated> {
+    let iteration = state.current.as_ref()?;
+    let certificate = iteration.certificate.as_ref()?;
+    Some(entry::accumulate(state, iteration, certificate))
+}
