@@ -202,10 +202,7 @@ mod tests {
 
     #[test]
     fn an_unknown_key_gets_its_neighbour() {
-        assert_eq!(
-            shown("goal: x\nbuget: {}\n"),
-            "loop.yaml:2:1: unknown key `buget`\n  hint: did you mean `budget`?"
-        );
+        assert_eq!(shown("goal: x\nbuget: {}\n"), "loop.yaml:2:1: unknown key `buget`\n  hint: did you mean `budget`?");
         assert_eq!(
             shown("goal: x\nzebra: {}\n"),
             "loop.yaml:2:1: unknown key `zebra`\n  hint: known keys: goal, budget, mode"

@@ -40,9 +40,7 @@ pub enum NorthstarError {
     TooLarge(usize),
     #[error("NORTHSTAR.md has more than {MOST_METRICS} metrics")]
     TooMany,
-    #[error(
-        "NORTHSTAR.md:{line}: the id `{id}` is used twice (first in line {first}): give each metric its own id"
-    )]
+    #[error("NORTHSTAR.md:{line}: the id `{id}` is used twice (first in line {first}): give each metric its own id")]
     DuplicateId { id: String, first: usize, line: usize },
     #[error("NORTHSTAR.md:{line}: {what}: write `- vc-1: metric | current | target`")]
     BadListLine { line: usize, what: String },
@@ -255,9 +253,8 @@ impl Columns {
             .iter()
             .map(|cell| cell.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect())
             .collect();
-        let column = |names: &[&str]| {
-            words.iter().position(|cell| cell.iter().any(|word| names.contains(&word.as_str())))
-        };
+        let column =
+            |names: &[&str]| words.iter().position(|cell| cell.iter().any(|word| names.contains(&word.as_str())));
         let metric = column(&["metric", "metrics"])?;
         let current = column(&["now", "current"])?;
         let target = column(&["target"]).unwrap_or(header.len() - 1);
@@ -347,14 +344,16 @@ const MULTIPLIERS: [&str; 17] = [
 /// could be read in two ways (`1,5`, `5k`, `3 of 10`), or when it cannot be held exactly.
 pub fn number(text: &str) -> Option<Decimal> {
     let text = text.trim().trim_matches(['*', '`', '_']);
-    let text = text.trim_start_matches(|c: char| matches!(c, '~' | '<' | '>' | '=' | '≈' | '≤' | '≥') || c.is_whitespace());
+    let text =
+        text.trim_start_matches(|c: char| matches!(c, '~' | '<' | '>' | '=' | '≈' | '≤' | '≥') || c.is_whitespace());
     let (negative, text) = match text.strip_prefix(['-', '−']) {
         Some(rest) => (true, rest),
         None => (false, text),
     };
     let end = numeral_end(text);
     let rest = text[end..].trim_start_matches(['+', '%']);
-    let word_follows = rest.is_empty() || rest.starts_with(|c: char| c.is_whitespace() || c.is_alphabetic() || c == '°');
+    let word_follows =
+        rest.is_empty() || rest.starts_with(|c: char| c.is_whitespace() || c.is_alphabetic() || c == '°');
     let word = rest.trim_start().split(|c: char| !c.is_alphabetic()).next().unwrap_or_default().to_lowercase();
     if !word_follows || rest.contains(|c: char| c.is_numeric()) || MULTIPLIERS.contains(&word.as_str()) {
         return None;

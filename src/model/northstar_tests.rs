@@ -110,10 +110,7 @@ fn errors_name_the_place() {
     let duplicate = parse("- vc-1: a | 1 | 2\n\n- vc-1: b | 1 | 2\n").unwrap_err();
     assert_eq!(duplicate, NorthstarError::DuplicateId { id: "vc-1".into(), first: 1, line: 3 });
     assert!(matches!(parse("- vc-1: a | 1\n"), Err(NorthstarError::BadListLine { line: 1, .. })));
-    assert!(matches!(
-        parse("x\n```yaml\nnorthstar_metrics: 5\n```"),
-        Err(NorthstarError::BadBlock { line: 2, .. })
-    ));
+    assert!(matches!(parse("x\n```yaml\nnorthstar_metrics: 5\n```"), Err(NorthstarError::BadBlock { line: 2, .. })));
     assert!(matches!(
         parse("```yaml\nnorthstar_metrics:\n- {metric: a, current: 1}\n```"),
         Err(NorthstarError::BadBlock { line: 1, .. })

@@ -5,7 +5,7 @@
 //! Invariants: agent text never leaves its line (see `text`); what is parsed renders to the same bytes;
 //! compaction keeps Lane A lines and operator checks byte for byte and the latest three iterations whole.
 
-mod block;
+pub mod block;
 mod compact;
 mod parse;
 mod render;
@@ -24,9 +24,7 @@ use super::northstar::Metric;
 use super::rung::Rung;
 
 pub use block::{BlockError, begin_marker, end_marker, extract, foreign, splice};
-pub use compact::{
-    CompactionLog, MOST_TOKENS, WHOLE_ITERATIONS, compaction_log, compaction_point, estimate_tokens,
-};
+pub use compact::{CompactionLog, MOST_TOKENS, WHOLE_ITERATIONS, compaction_log, compaction_point, estimate_tokens};
 pub use parse::{Compacted, Document, LearningsError, parse_document, parse_entry};
 pub use render::{render_document, render_entry, without_started};
 pub use text::{LONGEST_TEXT, flatten};
@@ -238,9 +236,8 @@ impl Entry {
 
 impl Measures {
     fn sanitized(&self, spec: SpecVersion) -> Self {
-        let value = |value: &Option<String>| {
-            value.as_deref().map(flatten).filter(|value| !value.is_empty() && value != "null")
-        };
+        let value =
+            |value: &Option<String>| value.as_deref().map(flatten).filter(|value| !value.is_empty() && value != "null");
         let v2 = spec == SpecVersion::V2;
         Self {
             residual_metric: flatten(&self.residual_metric),

@@ -3,7 +3,8 @@
 //! Role: the inverse of `render` for whole iterations; for compacted ones, what they kept.
 //! Not its role: repairing. The engine is the only writer, so anything else than what it writes is an
 //! error with its line.
-//! Invariants: a document that parses renders to the same bytes. Nothing is skipped.
+//! Invariants: what the engine wrote is read back to values that render to the same bytes; no line is
+//! skipped.
 
 use std::iter::Peekable;
 use std::str::{FromStr, Lines};
@@ -130,7 +131,11 @@ impl<'a> Reader<'a> {
     /// About the line just taken.
     fn wrong(&self, expected: &str, found: &str) -> LearningsError {
         let found: String = found.chars().take(80).collect();
-        LearningsError { line: self.number, expected: expected.to_owned(), found: format!("`{}`", found.escape_debug()) }
+        LearningsError {
+            line: self.number,
+            expected: expected.to_owned(),
+            found: format!("`{}`", found.escape_debug()),
+        }
     }
 
     /// `str::lines` forgives a carriage return and a missing final line feed; we do not.
@@ -166,9 +171,12 @@ impl<'a> Reader<'a> {
         number.ok_or_else(|| self.wrong("a number", text))
     }
 
-    fn json<T: for<'de> Deserialize<'de>>(&mut self, prefix: &str) -> Result<T> {
+    /// JSON after `prefix`, spelt as we spell it.
+    fn json<T: for<'de> Deserialize<'de> + Serialize>(&mut self, prefix: &str) -> Result<T> {
         let text = self.after(prefix)?;
-        serde_json::from_str(text).map_err(|_| self.wrong("a JSON list", text))
+        let value = serde_json::from_str::<T>(text).ok();
+        let value = value.filter(|value| serde_json::to_string(value).is_ok_and(|spelt| spelt == text));
+        value.ok_or_else(|| self.wrong("a JSON list on one line, as the engine writes it", text))
     }
 
     /// `null` is none.
@@ -257,7 +265,10 @@ impl<'a> Reader<'a> {
 
     fn claims(&mut self) -> Result<Vec<Claim>> {
         let items = self.items()?;
-        items.iter().map(|item| parse_claim(item).ok_or_else(|| self.wrong("`[A] …`, `[B] …` or `[C] …`", item))).collect()
+        items
+            .iter()
+            .map(|item| parse_claim(item).ok_or_else(|| self.wrong("`[A] …`, `[B] …` or `[C] …`", item)))
+            .collect()
     }
 
     fn measures(&mut self, spec: SpecVersion) -> Result<Measures> {

@@ -70,12 +70,7 @@ pub fn render_entry(entry: &Entry, spec: SpecVersion) -> String {
 }
 
 /// The document of a run. Iterations below `compacted_before` are compacted, except the latest three.
-pub fn render_document(
-    header: &Header,
-    entries: &[Entry],
-    spec: SpecVersion,
-    compacted_before: Option<u32>,
-) -> String {
+pub fn render_document(header: &Header, entries: &[Entry], spec: SpecVersion, compacted_before: Option<u32>) -> String {
     let mut text = render_header(header, spec);
     let log = compacted_before.and_then(|point| compaction_log(header, entries, spec, point));
     if let Some(log) = &log {

@@ -16,7 +16,10 @@ fn entry(iteration: u32) -> Entry {
     Entry {
         iteration,
         tried: vec!["ran the suite".into()],
-        succeeded: vec![claim(Lane::A, "suite passed", Some("evidence/tests.json")), claim(Lane::B, "12% faster", None)],
+        succeeded: vec![
+            claim(Lane::A, "suite passed", Some("evidence/tests.json")),
+            claim(Lane::B, "12% faster", None),
+        ],
         failed: vec![Claim { demoted_from: Some(Lane::A), ..claim(Lane::C, "all is well", None) }],
         measures: Measures {
             residual_metric: "failing tests".into(),
@@ -57,9 +60,7 @@ fn header() -> Header {
 }
 
 fn many(count: u32) -> Vec<Entry> {
-    (0..count)
-        .map(|n| Entry { tried: vec![format!("step {n} {}", "x".repeat(500)); 4], ..entry(n) })
-        .collect()
+    (0..count).map(|n| Entry { tried: vec![format!("step {n} {}", "x".repeat(500)); 4], ..entry(n) }).collect()
 }
 
 #[test]
@@ -159,7 +160,10 @@ fn compaction_keeps_what_must_be_kept() {
     let short = render_document(&header(), &entries, SpecVersion::V2, Some(point));
     let log = compaction_log(&header(), &entries, SpecVersion::V2, point).unwrap();
     assert_eq!((log.first, log.last, log.witness_lines), (0, 16, 17));
-    assert_eq!(u32::try_from(whole.lines().count() - short.lines().count()).unwrap() + 2, log.lines_before - log.lines_after);
+    assert_eq!(
+        u32::try_from(whole.lines().count() - short.lines().count()).unwrap() + 2,
+        log.lines_before - log.lines_after
+    );
     assert!(short.contains(&format!(
         "\n---\n\n[COMPACTION] Distilled iterations 0-16 to 17 witness lines. Original: {} lines → {} lines.\n\n## Iteration 0\n\n- iter 0: tried 4, succeeded B×1 C×0, failed C×1, residual 0.5, certificate NONE\n\n### 0.2",
         log.lines_before, log.lines_after
@@ -181,10 +185,16 @@ fn compaction_keeps_what_must_be_kept() {
     assert_eq!(document.compacted.len(), 17);
     assert_eq!(document.compacted[3].succeeded, entries[3].succeeded[..1]);
     assert_eq!(document.compacted[3].operators, entries[3].operators);
-    assert_eq!(document.compacted[3].witness, "iter 3: tried 4, succeeded B×1 C×0, failed C×1, residual 0.5, certificate NONE");
+    assert_eq!(
+        document.compacted[3].witness,
+        "iter 3: tried 4, succeeded B×1 C×0, failed C×1, residual 0.5, certificate NONE"
+    );
     // The latest three are out of reach, whatever is asked.
     assert_eq!(render_document(&header(), &entries, SpecVersion::V2, Some(99)), short);
-    assert_eq!(render_document(&header(), &entries[..3], SpecVersion::V2, Some(99)), render_document(&header(), &entries[..3], SpecVersion::V2, None));
+    assert_eq!(
+        render_document(&header(), &entries[..3], SpecVersion::V2, Some(99)),
+        render_document(&header(), &entries[..3], SpecVersion::V2, None)
+    );
 }
 
 #[test]
@@ -210,6 +220,8 @@ fn every_changed_line_is_noticed() {
     }
     assert!(parse_document(&text.replace('\n', "\r\n")).is_err());
     assert!(parse_document(text.trim_end()).is_err());
+    assert!(parse_document(&text.replace("\"id\":", "\"id\": ")).is_err());
+    assert!(parse_document(&text.replace("size_delta = +31", "size_delta = 31")).is_err());
     let error = parse_document("# AGENTS.md\n").unwrap_err();
     assert_eq!(error.to_string(), "learnings line 1: expected `# AGENTS.md — Loop Learnings Log`, found `# AGENTS.md`");
 }
@@ -245,8 +257,12 @@ fn any_lane() -> impl Strategy<Value = Lane> {
 
 fn any_claim() -> impl Strategy<Value = Claim> {
     let link = proptest::option::of(hostile().prop_map(|path| link(&path)));
-    (any_lane(), hostile(), link, proptest::option::of(any_lane()))
-        .prop_map(|(lane, text, link, demoted_from)| Claim { lane, text, link, demoted_from })
+    (any_lane(), hostile(), link, proptest::option::of(any_lane())).prop_map(|(lane, text, link, demoted_from)| Claim {
+        lane,
+        text,
+        link,
+        demoted_from,
+    })
 }
 
 fn list<T: std::fmt::Debug>(of: impl Strategy<Value = T>) -> impl Strategy<Value = Vec<T>> {
@@ -258,15 +274,17 @@ fn any_measures() -> impl Strategy<Value = Measures> {
         .prop_map(|(total, g, l, o, w)| GlowLine { total, g, l, o, w });
     let directions = (0usize..3, proptest::option::of(0usize..3));
     let texts = (hostile(), proptest::option::of(hostile()), hostile(), proptest::option::of(hostile()));
-    (texts, directions, proptest::option::of(glow)).prop_map(|((metric, residual, certificate, distance), (r, n), glow)| Measures {
-        residual_metric: metric,
-        residual,
-        residual_direction: ResidualDirection::ALL[r],
-        certificate,
-        glow,
-        northstar_distance: distance,
-        northstar_direction: n.map(|n| NorthstarDirection::ALL[n]),
-    })
+    (texts, directions, proptest::option::of(glow)).prop_map(
+        |((metric, residual, certificate, distance), (r, n), glow)| Measures {
+            residual_metric: metric,
+            residual,
+            residual_direction: ResidualDirection::ALL[r],
+            certificate,
+            glow,
+            northstar_distance: distance,
+            northstar_direction: n.map(|n| NorthstarDirection::ALL[n]),
+        },
+    )
 }
 
 fn any_operators() -> impl Strategy<Value = Operators> {
@@ -298,8 +316,12 @@ fn any_entry() -> impl Strategy<Value = Entry> {
 }
 
 fn any_header() -> impl Strategy<Value = Header> {
-    let metric = (hostile(), hostile(), hostile(), hostile())
-        .prop_map(|(id, metric, current, target)| Metric { id, metric, current, target });
+    let metric = (hostile(), hostile(), hostile(), hostile()).prop_map(|(id, metric, current, target)| Metric {
+        id,
+        metric,
+        current,
+        target,
+    });
     (hostile(), hostile(), hostile(), any::<u32>(), 0usize..3, list(metric), any::<Option<u64>>()).prop_map(
         |(goal, started, r_p, max_iterations, rung, northstar_metrics, seed_checksum)| Header {
             goal,
