@@ -6,6 +6,7 @@ pub mod capsule;
 pub mod certificate;
 pub mod criterion;
 pub mod decimal;
+pub mod diagnose;
 pub mod digest;
 pub mod fraction;
 pub mod glow;
