@@ -1,1 +1,9 @@
 //! Files rendered from the journal, and `verify`.
+//!
+//! Everything under `evidence/loop/` is a pure function of the folded run and its blobs. A difference
+//! between the two is tampering, and [`verify`] says where.
+
+pub mod render;
+pub mod report;
+pub mod store;
+pub mod verify;

@@ -138,7 +138,7 @@ fn link(path: String, sha256: Digest, role: &str) -> CapsuleLink {
     CapsuleLink { path, sha256, role: role.to_owned() }
 }
 
-/// The `started:` lines would break determinism.
+/// When a run started is not knowledge, and would give the same facts different bytes.
 fn without_start_times(learnings: &str) -> String {
     learnings.split_inclusive('\n').filter(|line| !line.starts_with("- started: ")).collect()
 }

@@ -36,7 +36,7 @@ pub fn plan(state: &RunState) -> Value {
     let declared = state.loop_file();
     let (r_p, from_file) = declared.r_p();
     let mut plan = json!({
-        "schema_version": state.spec().name(),
+        "schema_version": state.spec(),
         "loop_id": state.run(),
         "goal": declared.goal,
         "acceptance_criteria": state.criteria.iter().map(|criterion| json!({

@@ -36,7 +36,10 @@ pub struct Accumulated {
 
 /// Builds the entry, scores it, then puts the score into it.
 pub fn accumulate(state: &RunState, iteration: &Iteration, certificate: &Certificate) -> Accumulated {
-    let mut entry = build_entry(state, iteration, certificate);
+    let mut entry = build_entry(state, iteration, certificate).sanitized(state.spec());
+    if let Some(operators) = &mut entry.operators {
+        operators.compression = lines_added(state, entry.iteration);
+    }
     let glow = glow::score(&glow_facts(state, iteration, certificate, &entry));
     if state.spec() == SpecVersion::V2 {
         entry.measures.glow = Some(GlowLine { total: glow.total, g: glow.g, l: glow.l, o: glow.o, w: glow.w });
@@ -76,6 +79,14 @@ fn build_entry(state: &RunState, iteration: &Iteration, certificate: &Certificat
         open_questions: open_questions(state, iteration, certificate),
         operators: (state.spec() == SpecVersion::V2).then(|| operators(state, iteration, certificate)),
     }
+}
+
+/// How many lines the previous entry left AGENTS.md with; the new entry cannot count itself.
+fn lines_added(state: &RunState, iteration: u32) -> i64 {
+    if iteration == 0 {
+        return 0;
+    }
+    i64::try_from(state.learnings_document().lines().count()).unwrap_or(i64::MAX)
 }
 
 /// What was tried: the solver's own list, else what is known without it.

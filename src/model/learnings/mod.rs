@@ -26,7 +26,7 @@ use super::rung::Rung;
 pub use block::{BlockError, begin_marker, end_marker, extract, foreign, splice};
 pub use compact::{CompactionLog, MOST_TOKENS, WHOLE_ITERATIONS, compaction_log, compaction_point, estimate_tokens};
 pub use parse::{Compacted, Document, LearningsError, parse_document, parse_entry};
-pub use render::{render_document, render_entry, without_started};
+pub use render::{render_document, render_entry};
 pub use text::{LONGEST_TEXT, flatten};
 
 /// Which seed a run follows.

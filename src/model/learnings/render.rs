@@ -109,18 +109,6 @@ fn render_header(header: &Header, spec: SpecVersion) -> String {
     out.0
 }
 
-/// The document without its `started` line: the same run at another hour embeds the same bytes.
-pub fn without_started(document: &str) -> String {
-    let mut metadata = true;
-    document
-        .split_inclusive('\n')
-        .filter(|line| {
-            metadata = metadata && line.trim_end() != RULE;
-            !(metadata && line.starts_with(STARTED))
-        })
-        .collect()
-}
-
 /// One line of JSON. The types here always serialise.
 fn json<T: serde::Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()

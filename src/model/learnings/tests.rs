@@ -198,16 +198,6 @@ fn compaction_keeps_what_must_be_kept() {
 }
 
 #[test]
-fn the_started_line_can_be_left_out() {
-    let mut one = entry(0);
-    one.tried = vec!["started: late".into()];
-    let text = render_document(&header(), &[one], SpecVersion::V2, None);
-    let without = without_started(&text);
-    assert_eq!(text.replace("- started: 2026-11-16T00:00:00Z\n", ""), without);
-    assert!(without.contains("- started: late"));
-}
-
-#[test]
 fn every_changed_line_is_noticed() {
     let text = render_document(&header(), &many(6), SpecVersion::V2, Some(3));
     let lines: Vec<&str> = text.lines().collect();

@@ -1,0 +1,200 @@
+//! Lays the evidence out as files. Pure but for reading blobs.
+
+use serde_json::{Value, json};
+
+use crate::journal::{Blobs, JournalError};
+use crate::machine::document::{self, EVIDENCE_ROOT, iteration_dir, report_path};
+use crate::machine::event::{Phase, Probe};
+use crate::machine::gate;
+use crate::machine::iteration::Iteration;
+use crate::machine::measure::check_output_path;
+use crate::machine::run::RunState;
+use crate::model::budget::Profile;
+use crate::model::canonical;
+use crate::model::digest::Digest;
+use crate::model::learnings::{NorthstarDirection, SpecVersion};
+
+use super::report;
+
+/// One rendered file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    /// Relative to the workspace.
+    pub path: String,
+    pub bytes: Vec<u8>,
+    pub role: &'static str,
+    pub iteration: Option<u32>,
+}
+
+/// Everything that must be there for this state of the run.
+pub fn everything(state: &RunState, blobs: &Blobs) -> Result<Vec<Rendered>, JournalError> {
+    let mut files = Vec::new();
+    for iteration in state.iterations() {
+        files.extend(of_iteration(state, iteration, blobs)?);
+    }
+    files.extend(of_run(state));
+    files.push(manifest(state, &files));
+    Ok(files)
+}
+
+/// The files of one iteration.
+pub fn of_iteration(state: &RunState, iteration: &Iteration, blobs: &Blobs) -> Result<Vec<Rendered>, JournalError> {
+    let number = iteration.number();
+    let dir = iteration_dir(number);
+    let mut files = Vec::new();
+    let mut add = |path: String, bytes: Vec<u8>, role| files.push(Rendered { path, bytes, role, iteration: Some(number) });
+
+    add(format!("{dir}/cnf_capsule.json"), blobs.get(&iteration.began.capsule)?, "snapshot");
+    for (call, accepted) in &iteration.reports {
+        add(report_path(number, call), blobs.get(&accepted.sha256)?, "proof");
+    }
+    if let Some(artifacts) = &iteration.artifacts {
+        add(format!("{dir}/diff.patch"), blobs.get(&artifacts.diff)?, "artifact");
+        add(format!("{dir}/artifacts.json"), document::text(&document::artifacts(iteration)).into_bytes(), "artifact");
+    }
+    for ((phase, probe), result) in &iteration.probes {
+        if let (Phase::Iteration, Probe::Criterion(id)) = (phase, probe) {
+            add(check_output_path(number, id), blobs.get(&result.output)?, "test");
+        }
+    }
+    if let Some(certificate) = document::certificate(iteration) {
+        add(format!("{dir}/certificate.json"), document::text(&certificate).into_bytes(), "proof");
+    }
+    if let Some(glow) = document::glow(iteration)
+        && state.spec() == SpecVersion::V2
+    {
+        add(format!("{dir}/glow.json"), document::text(&glow).into_bytes(), "proof");
+    }
+    if let Some(entry) = document::entry(state, iteration) {
+        add(format!("{dir}/agents_md_entry.md"), entry.into_bytes(), "log");
+    }
+    if let Some(review) = document::review(iteration) {
+        add(format!("{dir}/review.json"), document::text(&review).into_bytes(), "proof");
+    }
+    if let Some(gate) = &iteration.gate {
+        let value = json!({"iteration": number, "gate": gate});
+        add(format!("{dir}/gate.json"), document::text(&value).into_bytes(), "proof");
+    }
+    Ok(files)
+}
+
+/// The files of the run as a whole, but for the manifest.
+pub fn of_run(state: &RunState) -> Vec<Rendered> {
+    let mut files = Vec::new();
+    let mut add = |name: &str, text: String, role| {
+        files.push(Rendered { path: format!("{EVIDENCE_ROOT}/{name}"), bytes: text.into_bytes(), role, iteration: None });
+    };
+    if state.plan.is_some() {
+        add("plan.json", document::text(&document::plan(state)), "plan");
+    }
+    add("budget_log.json", document::text(&budget_log(state)), "log");
+    if state.budget().profile != Profile::Strict {
+        add("budget_reduction.log", budget_reduction(state), "log");
+    }
+    if !state.compactions.is_empty() {
+        add("compaction.log", state.compactions.iter().map(|log| format!("{log}\n")).collect(), "log");
+    }
+    if let Some(log) = drift_log(state) {
+        add("northstar_drift.log", log, "log");
+    }
+    if state.halt.is_some() {
+        add("agents_md_final.md", state.learnings_document(), "snapshot");
+    }
+    if let Some(report) = report::halting_report(state) {
+        add("halting_report.json", document::text(&report), "proof");
+    }
+    if let Some(output) = report::exit_output(state) {
+        add("exit.json", document::text(&output), "proof");
+    }
+    files
+}
+
+/// manifest.json: every other file with its digest.
+pub fn manifest(state: &RunState, files: &[Rendered]) -> Rendered {
+    let mut artifacts: Vec<Value> = files
+        .iter()
+        .map(|file| {
+            json!({
+                "iteration": file.iteration,
+                "file_path": file.path,
+                "sha256": Digest::of(&file.bytes),
+                "role": file.role,
+            })
+        })
+        .collect();
+    artifacts.sort_by_key(|entry| entry["file_path"].to_string());
+    let value = json!({"schema_version": state.spec(), "loop_id": state.run(), "artifacts": artifacts});
+    Rendered {
+        path: format!("{EVIDENCE_ROOT}/manifest.json"),
+        bytes: document::text(&value).into_bytes(),
+        role: "proof",
+        iteration: None,
+    }
+}
+
+fn budget_log(state: &RunState) -> Value {
+    let per_iteration: Vec<Value> = state
+        .recorded()
+        .map(|iteration| {
+            let spend = &iteration.spend;
+            json!({
+                "iteration": iteration.number(),
+                "millis": spend.millis,
+                "tool_calls": spend.tool_calls,
+                "requests": spend.requests,
+                "input_tokens": spend.input_tokens,
+                "output_tokens": spend.output_tokens,
+                "waited_millis": spend.waited_millis,
+            })
+        })
+        .collect();
+    let spent = &state.spent;
+    json!({
+        "profile": state.budget().profile,
+        "limits": state.limits,
+        "clamps": state.budget().clamps,
+        "iterations": per_iteration,
+        "total": {
+            "iterations": spent.iterations,
+            "millis": spent.millis,
+            "tool_calls": spent.tool_calls,
+            "requests": spent.requests,
+            "input_tokens": spent.input_tokens,
+            "output_tokens": spent.output_tokens,
+            "cost_usd": spent.cost_usd,
+        },
+    })
+}
+
+fn budget_reduction(state: &RunState) -> String {
+    let budget = state.budget();
+    let line = |name: &str, value: Value| format!("{name}: {}\n", canonical::compact(&value).unwrap_or_default());
+    [
+        line("profile", json!(budget.profile)),
+        line("base_budgets", json!(crate::model::budget::Limits::BASE)),
+        line("effective_budgets", json!(budget.limits)),
+        line("clamp_events", json!(budget.clamps)),
+    ]
+    .concat()
+}
+
+/// Written as soon as the distance grew once or a streak of W=0 began.
+fn drift_log(state: &RunState) -> Option<String> {
+    if state.spec() == SpecVersion::V1 {
+        return None;
+    }
+    let mut lines = String::new();
+    for iteration in state.recorded() {
+        let (Some(entry), Some(glow)) = (&iteration.entry, &iteration.glow) else { continue };
+        let drifts = entry.measures.northstar_direction == Some(NorthstarDirection::Drifting);
+        if drifts || glow.w == 0 {
+            let distance = entry.measures.northstar_distance.as_deref().unwrap_or("null");
+            lines.push_str(&format!("iteration {}: W={} distance={distance} drifting={drifts}\n", iteration.number(), glow.w));
+        }
+    }
+    let halted = state.halt.as_ref().filter(|halted| halted.stop_reason == crate::model::stop::StopReason::NorthstarDrift);
+    if let Some(halted) = halted {
+        lines.push_str(&format!("{}: {}\n", halted.stop_reason, halted.detail));
+    }
+    (halted.is_some() || gate::alignment(state).status == gate::AlignmentStatus::Drifting).then_some(lines)
+}

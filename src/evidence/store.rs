@@ -1,0 +1,107 @@
+//! Puts rendered files into the workspace, whole or not at all, and archives what an earlier run left.
+//!
+//! Mid-run files are renamed into place without fsync: they can be rendered again. Those of a halt are synced.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::machine::document::EVIDENCE_ROOT;
+use crate::model::ids::RunId;
+
+use super::render::Rendered;
+
+/// Where earlier evidence goes.
+const ARCHIVE_ROOT: &str = "evidence/archive";
+
+/// How durable a file must be when the call returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    Replaceable,
+    Synced,
+}
+
+/// Writes every file that differs from what is there.
+pub fn write(workspace: &Path, files: &[Rendered], durability: Durability) -> io::Result<()> {
+    for file in files {
+        let path = workspace.join(&file.path);
+        let same = fs::metadata(&path).is_ok_and(|meta| meta.len() == file.bytes.len() as u64)
+            && fs::read(&path).is_ok_and(|there| there == file.bytes);
+        if !same {
+            replace(&path, &file.bytes, durability)?;
+        }
+    }
+    Ok(())
+}
+
+/// Replaces a file atomically, keeping its permissions where it exists.
+pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(dir)?;
+    let mut temporary = tempfile::Builder::new().prefix(".nightloop-").tempfile_in(dir)?;
+    temporary.write_all(bytes)?;
+    match fs::metadata(path) {
+        Ok(meta) => temporary.as_file().set_permissions(meta.permissions())?,
+        Err(_) => readable(temporary.as_file())?,
+    }
+    if durability == Durability::Synced {
+        temporary.as_file().sync_all()?;
+    }
+    temporary.persist(path).map_err(|e| e.error)?;
+    if durability == Durability::Synced {
+        File::open(dir)?.sync_all()?;
+    }
+    Ok(())
+}
+
+/// Temporary files are private; evidence is for everyone who may read the workspace.
+#[cfg(unix)]
+fn readable(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn readable(_: &File) -> io::Result<()> {
+    Ok(())
+}
+
+/// Moves the evidence of another run out of the way. Returns where it went.
+pub fn archive_foreign(workspace: &Path, run: &RunId) -> io::Result<Option<PathBuf>> {
+    let current = workspace.join(EVIDENCE_ROOT);
+    if !current.exists() {
+        return Ok(None);
+    }
+    let owner = owner_of(&current);
+    if owner.as_deref() == Some(run.as_str()) {
+        return Ok(None);
+    }
+    let archive = workspace.join(ARCHIVE_ROOT);
+    fs::create_dir_all(&archive)?;
+    let name = owner.unwrap_or_else(|| "unknown".to_owned());
+    // Never overwrite: a name that is taken gets a number.
+    let free = std::iter::once(archive.join(&name))
+        .chain((2..10_000).map(|n| archive.join(format!("{name}-{n}"))))
+        .find(|path| !path.exists())
+        .ok_or_else(|| io::Error::other("evidence/archive holds too many copies of one run"))?;
+    fs::rename(&current, &free)?;
+    Ok(Some(free))
+}
+
+/// The run that wrote the evidence in a directory.
+pub fn owner_of(dir: &Path) -> Option<String> {
+    let bytes = fs::read(dir.join("manifest.json")).ok()?;
+    let value: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+    let id = RunId::parse(value.get("loop_id")?.as_str()?)?;
+    Some(id.as_str().to_owned())
+}
+
+/// Where the evidence of a run lies now: current, or archived.
+pub fn find(workspace: &Path, run: &RunId) -> Option<PathBuf> {
+    let current = workspace.join(EVIDENCE_ROOT);
+    if owner_of(&current).as_deref() == Some(run.as_str()) {
+        return Some(current);
+    }
+    let archived = workspace.join(ARCHIVE_ROOT).join(run.as_str());
+    archived.is_dir().then_some(archived)
+}
