@@ -42,7 +42,7 @@ pub enum JournalError {
         "{} line {line} was written by a newer nightloop (format {found}, this one knows up to {known}); upgrade nightloop to use this run",
         path.display()
     )]
-    NewerVersion { path: PathBuf, segment: u32, line: u64, found: u64, known: u64 },
+    NewerVersion { path: PathBuf, segment: u32, line: u64, seq: u64, found: u64, known: u64 },
 
     #[error("no space left on the disk that holds {}; free some space, then resume the run", path.display())]
     DiskFull { path: PathBuf },

@@ -9,15 +9,16 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use super::clock;
 use super::error::{JournalError, at};
 
 const NAME: &str = "run.lock";
-/// `owner` takes a shared lock for a moment to look. These retries keep such a look from
-/// being mistaken for an owner.
+/// `owner` takes a shared lock for a moment to look, and a process being started holds a copy
+/// of the file until it becomes another program. These retries keep such moments from being
+/// mistaken for an owner.
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -33,16 +34,13 @@ impl RunLock {
         let path = run_dir.join(NAME);
         let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let mut file = options.map_err(at(&path))?;
-        for attempt in 1.. {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::WouldBlock) if attempt < ATTEMPTS => std::thread::sleep(PAUSE),
-                Err(TryLockError::WouldBlock) => {
-                    let owner = describe_owner(&path);
-                    return Err(JournalError::Locked { path, owner });
-                }
-                Err(TryLockError::Error(error)) => return Err(JournalError::io(&path, error)),
+        match patiently(|| file.try_lock()) {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let owner = describe_owner(&path);
+                return Err(JournalError::Locked { path, owner });
             }
+            Err(TryLockError::Error(error)) => return Err(JournalError::io(&path, error)),
         }
         // The text helps a person find the owner. The lock is held whether or not it gets
         // written, so a full disk is no reason to refuse.
@@ -55,7 +53,7 @@ impl RunLock {
     pub fn owner(run_dir: &Path) -> Option<String> {
         let path = run_dir.join(NAME);
         let file = File::open(&path).ok()?;
-        match file.try_lock_shared() {
+        match patiently(|| file.try_lock_shared()) {
             Err(TryLockError::WouldBlock) => Some(describe_owner(&path)),
             Ok(()) | Err(TryLockError::Error(_)) => None,
         }
@@ -69,7 +67,17 @@ impl RunLock {
     }
 }
 
-fn describe_owner(path: &PathBuf) -> String {
+fn patiently(mut attempt: impl FnMut() -> Result<(), TryLockError>) -> Result<(), TryLockError> {
+    for _ in 1..ATTEMPTS {
+        match attempt() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            done => return done,
+        }
+    }
+    attempt()
+}
+
+fn describe_owner(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
     match text.trim() {
         "" => "another process".to_owned(),

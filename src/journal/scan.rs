@@ -266,6 +266,7 @@ impl Break {
                 path: self.path.clone(),
                 segment: self.segment,
                 line: self.line,
+                seq: self.seq,
                 found,
                 known: VERSION,
             }));

@@ -166,7 +166,7 @@ fn check_seal(run: &RunDir, anchor: Option<&Anchor>, report: &mut ChainReport) {
 fn problem(run: &RunDir, error: &JournalError) -> Problem {
     let place = match error {
         JournalError::Corrupt { path, line, seq, .. } => place(run, path, *line, *seq),
-        JournalError::NewerVersion { path, line, .. } => place(run, path, Some(*line), None),
+        JournalError::NewerVersion { path, line, seq, .. } => place(run, path, Some(*line), Some(*seq)),
         JournalError::Io { path, .. } | JournalError::NotFound { path } => place(run, path, None, None),
         _ => "run".to_owned(),
     };
