@@ -1,1 +1,49 @@
 //! The truth on disk: a hash-chained, append-only journal, its blobs, lock, seal and anchor.
+//!
+//! Role: make events durable before anyone acts on them, and prove later that nothing was
+//! changed. Not its role: knowing what an event means. It sees a kind and a piece of JSON.
+//!
+//! Invariants, each held by one file:
+//! * a line's hash covers its bytes as written and everything before it ([`record`], `line`);
+//! * an acknowledged event is on disk; a failed one leaves no trace ([`writer`], `commit`);
+//! * a torn tail is cut by rule, any other damage is refused ([`recovery`], `scan`);
+//! * one process writes a run ([`lock`]); reading never changes anything ([`reader`]).
+
+pub mod anchor;
+mod atomic;
+pub mod blobs;
+pub mod clock;
+mod commit;
+pub mod error;
+pub mod failpoint;
+#[cfg(any(test, debug_assertions))]
+mod fault;
+mod line;
+mod lines;
+pub mod lock;
+pub mod reader;
+pub mod record;
+pub mod recovery;
+pub mod run_dir;
+mod scan;
+pub mod seal;
+mod storage;
+#[cfg(test)]
+mod tests;
+pub mod verify;
+pub mod writer;
+
+pub use anchor::{Anchor, Anchors};
+pub use blobs::Blobs;
+pub use clock::{Clock, SystemClock, mono_ms};
+pub use commit::{MAX_DATA, MAX_KIND, SEGMENT_END, Tail, WriterOptions};
+pub use error::JournalError;
+pub use failpoint::failpoint;
+pub use lock::RunLock;
+pub use reader::read;
+pub use record::{Draft, Record};
+pub use recovery::{Recovered, Torn, recover};
+pub use run_dir::RunDir;
+pub use seal::{HEAD_SUBJECT, Seal, Subject, read_seal, write_seal};
+pub use verify::{ChainReport, Problem, verify_chain};
+pub use writer::Writer;

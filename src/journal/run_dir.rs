@@ -1,0 +1,115 @@
+//! The directory of one run.
+//!
+//! Role: know where things are, and create them in an order that survives a crash.
+//! Not its role: what the files hold.
+//! Invariant: a directory with a `genesis.json` is complete, because that file comes last.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::atomic;
+use super::blobs::Blobs;
+use super::error::{JournalError, at};
+use super::storage;
+use crate::model::digest::Digest;
+
+const GENESIS: &str = "genesis.json";
+
+/// An existing run directory.
+#[derive(Clone, Debug)]
+pub struct RunDir {
+    path: PathBuf,
+    genesis: Vec<u8>,
+}
+
+impl RunDir {
+    /// Creates the directory `root` (`…/runs/<id>`) of a new run.
+    pub fn create(root: &Path, genesis: &[u8]) -> Result<Self, JournalError> {
+        if root.join(GENESIS).exists() {
+            return Err(JournalError::Exists { path: root.to_owned() });
+        }
+        let run = Self { path: root.to_owned(), genesis: genesis.to_vec() };
+        let journal = run.journal_dir();
+        for dir in [root, &journal, &run.path.join("blobs"), &run.path.join("blobs/sha256")] {
+            atomic::create_dir(dir).map_err(at(dir))?;
+        }
+        // The first segment exists from the start: later its absence is damage, not youth.
+        let first = run.segment_path(1);
+        fs::OpenOptions::new().append(true).create(true).open(&first).map_err(at(&first))?;
+        storage::allocate_reserve(&run.reserve_path()).map_err(at(&run.reserve_path()))?;
+        for dir in [&journal, &run.path.join("blobs")] {
+            atomic::sync_dir(dir).map_err(at(dir))?;
+        }
+        atomic::write(root, GENESIS, genesis)?;
+        if let Some(parent) = root.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            atomic::sync_dir(parent).map_err(at(parent))?;
+        }
+        Ok(run)
+    }
+
+    /// Opens a run directory. Changes nothing, so it works on a read-only copy.
+    pub fn open(root: &Path) -> Result<Self, JournalError> {
+        let path = root.join(GENESIS);
+        match fs::read(&path) {
+            Ok(genesis) => Ok(Self { path: root.to_owned(), genesis }),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(JournalError::NotFound { path }),
+            Err(error) => Err(JournalError::io(&path, error)),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The bytes of `genesis.json`.
+    pub fn genesis(&self) -> &[u8] {
+        &self.genesis
+    }
+
+    /// `prev` of event 0.
+    pub fn genesis_digest(&self) -> Digest {
+        Digest::of(&self.genesis)
+    }
+
+    pub fn blobs(&self) -> Blobs {
+        Blobs::at(self.path.join("blobs"))
+    }
+
+    /// The directory's name, which is the run's id.
+    pub fn name(&self) -> String {
+        self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    pub(super) fn journal_dir(&self) -> PathBuf {
+        self.path.join("journal")
+    }
+
+    pub(super) fn segment_path(&self, number: u32) -> PathBuf {
+        self.journal_dir().join(segment_name(number))
+    }
+
+    pub(super) fn reserve_path(&self) -> PathBuf {
+        self.path.join("reserve")
+    }
+
+    /// The numbers of the segments there are, in order.
+    pub(super) fn segments(&self) -> Result<Vec<u32>, JournalError> {
+        let dir = self.journal_dir();
+        let mut numbers = Vec::new();
+        for entry in fs::read_dir(&dir).map_err(at(&dir))? {
+            let name = entry.map_err(at(&dir))?.file_name();
+            let number = name.to_str().and_then(|name| name.strip_suffix(".jsonl"));
+            // Other names (saved torn tails, an editor's copy) are not ours to judge.
+            if let Some(number) = number.filter(|digits| digits.len() == 8).and_then(|n| n.parse().ok()) {
+                numbers.push(number);
+            }
+        }
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+}
+
+pub(super) fn segment_name(number: u32) -> String {
+    format!("{number:08}.jsonl")
+}
