@@ -5,7 +5,7 @@
 //! Not its role: the order of events and the end of the message ([`super::stream`]).
 //!
 //! Invariants: a block without deltas is written back exactly as it came; the result is always
-//! valid JSON, whatever the model wrote as tool input.
+//! valid JSON that the API takes back, whatever the model wrote as tool input.
 
 use super::message::{Block, Delta, ToolInput};
 use super::request::push_json;
@@ -183,13 +183,10 @@ impl BlockBuilder {
             Ok(serde_json::Value::Null) if streamed.is_empty() => {
                 ("{}".to_owned(), ToolInput::Json(serde_json::Value::Object(serde_json::Map::new())))
             }
-            Ok(value) => (raw.to_owned(), ToolInput::Json(value)),
-            Err(_) => {
-                let mut stand_in = r#"{"INVALID_JSON":"#.to_owned();
-                push_json(&mut stand_in, raw);
-                stand_in.push('}');
-                (stand_in, ToolInput::Malformed(raw.to_owned()))
-            }
+            Ok(value @ serde_json::Value::Object(_)) => (raw.to_owned(), ToolInput::Json(value)),
+            // The engine tells the model what is wrong; but the API takes only objects back.
+            Ok(value) => (stand_in(raw), ToolInput::Json(value)),
+            Err(_) => (stand_in(raw), ToolInput::Malformed(raw.to_owned())),
         }
     }
 
@@ -213,6 +210,14 @@ impl BlockBuilder {
         }
         out.push('}');
     }
+}
+
+/// What is sent back in place of an input that the API would not take.
+fn stand_in(raw: &str) -> String {
+    let mut out = r#"{"INVALID_JSON":"#.to_owned();
+    push_json(&mut out, raw);
+    out.push('}');
+    out
 }
 
 fn json_of<T: serde::Serialize>(value: &T) -> String {
@@ -308,7 +313,19 @@ mod tests {
     }
 
     #[test]
-    fn tool_input_may_be_empty_whole_or_no_object() {
+    fn an_input_that_is_no_object_is_given_as_json_but_sent_back_as_an_object() {
+        let start = r#"{"type":"tool_use","id":"t1","name":"bash","input":{}}"#;
+        for odd in ["[1]", "null", "7", "\"x\""] {
+            let (raw, block) = build(start, &[&input_delta(odd)]);
+            let echoed: serde_json::Value = serde_json::from_str(&raw).unwrap();
+            assert_eq!(echoed["input"], json!({"INVALID_JSON": odd}));
+            let Block::ToolUse { input, .. } = block else { panic!("{block:?}") };
+            assert_eq!(input, ToolInput::Json(serde_json::from_str(odd).unwrap()));
+        }
+    }
+
+    #[test]
+    fn tool_input_may_be_empty_or_whole() {
         let start = |input: &str| format!(r#"{{"type":"tool_use","id":"t","name":"n"{input}}}"#);
         for (given, deltas, wanted) in [
             (start(r#","input":{}"#), vec![], json!({})),
@@ -316,8 +333,6 @@ mod tests {
             (start(""), vec![], json!({})),
             (start(r#","input":null"#), vec![], json!({})),
             (start(r#","input":{"a":1}"#), vec![], json!({"a": 1})),
-            (start(r#","input":{}"#), vec![input_delta("[1]")], json!([1])),
-            (start(r#","input":{}"#), vec![input_delta("null")], json!(null)),
         ] {
             let deltas: Vec<&str> = deltas.iter().map(String::as_str).collect();
             let (raw, block) = build(&given, &deltas);

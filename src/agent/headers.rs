@@ -54,8 +54,10 @@ fn wait_of(number: &str, per_second: f64) -> Option<Duration> {
 
 /// The three forms of RFC 9110: the usual one, the RFC 850 one, and that of C's `asctime`.
 fn http_date(value: &str) -> Option<Timestamp> {
-    if let Ok(zoned) = jiff::fmt::rfc2822::parse(value) {
-        return Some(zoned.timestamp());
+    // A wrong weekday is the server's slip, not a reason to come back too early.
+    let usual = jiff::fmt::rfc2822::DateTimeParser::new().relaxed_weekday(true);
+    if let Ok(at) = usual.parse_timestamp(value) {
+        return Some(at);
     }
     ["%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"].iter().find_map(|form| {
         let civil = jiff::civil::DateTime::strptime(form, value).ok()?;

@@ -13,6 +13,7 @@
 
 pub mod anthropic;
 mod assemble;
+mod envelope;
 pub mod error;
 mod headers;
 pub mod message;

@@ -164,7 +164,7 @@ mod tests {
             &[],
             &[blank],
             &[thinking.clone()],
-            std::slice::from_ref(&text),
+            &[text.clone()],
             &[thinking, text.clone(), call.clone()],
             &[call, text],
             &[other],
