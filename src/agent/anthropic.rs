@@ -41,7 +41,9 @@ pub struct AnthropicConfig {
 }
 
 /// Which header carries the key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthStyle {
     #[default]
@@ -67,7 +69,10 @@ impl fmt::Debug for AnthropicConfig {
         // A URL may hold a user and a password too.
         let host = Url::parse(&self.base_url).map(|url| url.origin().ascii_serialization());
         f.debug_struct("AnthropicConfig")
-            .field("base_url", &host.unwrap_or_else(|_| "(not a URL)".to_owned()))
+            .field(
+                "base_url",
+                &host.unwrap_or_else(|_| "(not a URL)".to_owned()),
+            )
             .field("api_key", &self.api_key.as_ref().map(|_| "(set)"))
             .field("auth", &self.auth)
             .field("version", &self.version)
@@ -87,7 +92,9 @@ pub struct Anthropic {
 
 impl fmt::Debug for Anthropic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Anthropic").field("config", &self.config).finish_non_exhaustive()
+        f.debug_struct("Anthropic")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
     }
 }
 
@@ -106,8 +113,15 @@ impl Anthropic {
         if is_loopback(&url) {
             builder = builder.no_proxy();
         }
-        let client = builder.build().map_err(|e| CallError::Config(text(&chain(&e))))?;
-        Ok(Anthropic { client, url, headers, config })
+        let client = builder
+            .build()
+            .map_err(|e| CallError::Config(text(&chain(&e))))?;
+        Ok(Anthropic {
+            client,
+            url,
+            headers,
+            config,
+        })
     }
 
     async fn attempt(
@@ -118,10 +132,20 @@ impl Anthropic {
         let body = request.body();
         if body.len() > MAX_REQUEST_BYTES {
             let size = body.len();
-            return Err(CallError::TooLarge(format!("the request has {size} bytes, the limit is {MAX_REQUEST_BYTES}")));
+            return Err(CallError::TooLarge(format!(
+                "the request has {size} bytes, the limit is {MAX_REQUEST_BYTES}"
+            )));
         }
-        let mut call = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
-        if let Some(beta) = request.thinking.as_ref().and_then(|thinking| thinking.beta()) {
+        let mut call = self
+            .client
+            .post(self.url.clone())
+            .headers(self.headers.clone())
+            .body(body);
+        if let Some(beta) = request
+            .thinking
+            .as_ref()
+            .and_then(|thinking| thinking.beta())
+        {
             call = call.header("anthropic-beta", beta);
         }
         let response = self.in_time(call.send()).await?.map_err(connect_error)?;
@@ -150,7 +174,11 @@ impl Anthropic {
                     }
                 }
                 Ok(None) => break,
-                Err(_) => return Err(CallError::StreamCut { after_bytes: reader.bytes() }),
+                Err(_) => {
+                    return Err(CallError::StreamCut {
+                        after_bytes: reader.bytes(),
+                    });
+                }
             }
         }
         let whole = reader.finish()?;
@@ -171,7 +199,9 @@ impl Anthropic {
         let body = envelope::read(&self.start_of(response).await);
         CallError::Http {
             status,
-            kind: body.kind.unwrap_or_else(|| default_kind(status).to_owned()),
+            kind: body
+                .kind
+                .unwrap_or_else(|| envelope::default_kind(status).to_owned()),
             code: body.code,
             message: body.message,
             retry_after: headers::retry_after(&headers, jiff::Timestamp::now()),
@@ -184,7 +214,10 @@ impl Anthropic {
     async fn strange_answer(&self, response: Response) -> CallError {
         let body = envelope::read(&self.start_of(response).await);
         match body.kind {
-            Some(kind) if kind.ends_with("_error") => CallError::StreamError { kind, message: body.message },
+            Some(kind) if kind.ends_with("_error") => CallError::StreamError {
+                kind,
+                message: body.message,
+            },
             _ => CallError::BadReply(text(&format!("no event stream: {}", body.message))),
         }
     }
@@ -204,7 +237,9 @@ impl Anthropic {
 
     async fn in_time<T>(&self, future: impl Future<Output = T>) -> Result<T, CallError> {
         let limit = self.config.idle_timeout;
-        tokio::time::timeout(limit, future).await.map_err(|_| CallError::Idle(limit))
+        tokio::time::timeout(limit, future)
+            .await
+            .map_err(|_| CallError::Idle(limit))
     }
 }
 
@@ -222,7 +257,9 @@ fn endpoint(base: &str) -> Result<Url, CallError> {
     let not_a_url = |e| CallError::Config(format!("base_url is not a URL: {e}"));
     let given = Url::parse(base.trim()).map_err(not_a_url)?;
     if !matches!(given.scheme(), "http" | "https") || !given.has_host() {
-        return Err(CallError::Config("base_url must begin with https:// or http://".to_owned()));
+        return Err(CallError::Config(
+            "base_url must begin with https:// or http://".to_owned(),
+        ));
     }
     let base = base.trim().trim_end_matches('/');
     let base = base.strip_suffix("/v1").unwrap_or(base);
@@ -233,17 +270,22 @@ fn fixed_headers(config: &AnthropicConfig) -> Result<HeaderMap, CallError> {
     let mut headers = HeaderMap::new();
     headers.insert("content-type", HeaderValue::from_static("application/json"));
     headers.insert("accept", HeaderValue::from_static("text/event-stream"));
-    let version = HeaderValue::from_str(&config.version)
-        .map_err(|_| CallError::Config("the API version has characters that no header can hold".to_owned()))?;
+    let version = HeaderValue::from_str(&config.version).map_err(|_| {
+        CallError::Config("the API version has characters that no header can hold".to_owned())
+    })?;
     headers.insert("anthropic-version", version);
     if let Some(key) = &config.api_key {
         let key = key.trim();
         let (name, value) = match config.auth {
-            AuthStyle::Bearer => (HeaderName::from_static("authorization"), format!("Bearer {key}")),
+            AuthStyle::Bearer => (
+                HeaderName::from_static("authorization"),
+                format!("Bearer {key}"),
+            ),
             AuthStyle::XApiKey => (HeaderName::from_static("x-api-key"), key.to_owned()),
         };
-        let mut value = HeaderValue::from_str(&value)
-            .map_err(|_| CallError::Config("the API key has characters that no header can hold".to_owned()))?;
+        let mut value = HeaderValue::from_str(&value).map_err(|_| {
+            CallError::Config("the API key has characters that no header can hold".to_owned())
+        })?;
         value.set_sensitive(true);
         headers.insert(name, value);
     }
@@ -253,32 +295,21 @@ fn fixed_headers(config: &AnthropicConfig) -> Result<HeaderMap, CallError> {
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    host == "localhost"
+        || host
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|ip| ip.is_loopback())
 }
 
 /// No content type at all is read as a stream: gateways forget it.
 fn is_event_stream(headers: &HeaderMap) -> bool {
     match headers.get("content-type").map(HeaderValue::to_str) {
         None => true,
-        Some(Ok(kind)) => kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"),
+        Some(Ok(kind)) => kind
+            .trim_start()
+            .to_ascii_lowercase()
+            .starts_with("text/event-stream"),
         Some(Err(_)) => false,
-    }
-}
-
-pub(super) fn default_kind(status: u16) -> &'static str {
-    match status {
-        400 => "invalid_request_error",
-        401 => "authentication_error",
-        402 => "billing_error",
-        403 => "permission_error",
-        404 => "not_found_error",
-        409 => "conflict_error",
-        413 => "request_too_large",
-        429 => "rate_limit_error",
-        504 => "timeout_error",
-        529 => "overloaded_error",
-        500..=599 => "api_error",
-        _ => "unexpected_status",
     }
 }
 
@@ -295,7 +326,10 @@ fn connect_error(error: reqwest::Error) -> CallError {
 fn certificate_fault(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let mut next = Some(error);
     while let Some(error) = next {
-        let fault = match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+        let fault = match error
+            .downcast_ref::<std::io::Error>()
+            .and_then(std::io::Error::get_ref)
+        {
             // `source()` of such an error steps over what it holds.
             Some(held) => match certificate_fault(held) {
                 Some(found) => return Some(found),
@@ -303,7 +337,10 @@ fn certificate_fault(error: &(dyn std::error::Error + 'static)) -> Option<String
             },
             None => error.downcast_ref::<rustls::Error>(),
         };
-        if let Some(fault @ (rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented)) = fault {
+        if let Some(
+            fault @ (rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented),
+        ) = fault
+        {
             return Some(fault.to_string());
         }
         next = error.source();
@@ -331,7 +368,12 @@ mod tests {
     use super::*;
 
     fn config(base_url: &str, key: &str, auth: AuthStyle) -> AnthropicConfig {
-        AnthropicConfig { base_url: base_url.into(), api_key: Some(key.into()), auth, ..AnthropicConfig::default() }
+        AnthropicConfig {
+            base_url: base_url.into(),
+            api_key: Some(key.into()),
+            auth,
+            ..AnthropicConfig::default()
+        }
     }
 
     #[test]
@@ -344,7 +386,12 @@ mod tests {
             assert!(!shown.contains("sk-secret"), "{shown}");
             assert!(shown.contains("example.org"));
         }
-        let error = Anthropic::new(config("https://example.org", "sk-secret\n\u{1}", AuthStyle::Bearer)).unwrap_err();
+        let error = Anthropic::new(config(
+            "https://example.org",
+            "sk-secret\n\u{1}",
+            AuthStyle::Bearer,
+        ))
+        .unwrap_err();
         assert!(matches!(error, CallError::Config(_)));
         assert!(!format!("{error} {error:?}").contains("secret"));
     }
@@ -354,7 +401,10 @@ mod tests {
         for base in ["https://h", "https://h/", "https://h/v1", " https://h/v1/ "] {
             assert_eq!(endpoint(base).unwrap().as_str(), "https://h/v1/messages");
         }
-        assert_eq!(endpoint("http://h:8080/proxy").unwrap().as_str(), "http://h:8080/proxy/v1/messages");
+        assert_eq!(
+            endpoint("http://h:8080/proxy").unwrap().as_str(),
+            "http://h:8080/proxy/v1/messages"
+        );
         for bad in ["", "h", "ftp://h", "https://", "file:///etc"] {
             assert!(matches!(endpoint(bad), Err(CallError::Config(_))), "{bad}");
         }
@@ -364,7 +414,11 @@ mod tests {
     fn loopback_is_recognised() {
         let yes = ["http://127.0.0.1:1", "http://[::1]:1", "http://localhost"];
         assert!(yes.iter().all(|url| is_loopback(&Url::parse(url).unwrap())));
-        let no = ["http://10.0.0.1", "https://localhost.example.org", "https://127.0.0.1.example.org"];
+        let no = [
+            "http://10.0.0.1",
+            "https://localhost.example.org",
+            "https://127.0.0.1.example.org",
+        ];
         assert!(!no.iter().any(|url| is_loopback(&Url::parse(url).unwrap())));
     }
 

@@ -39,7 +39,11 @@ impl<'de> Deserialize<'de> for Fields {
 
 impl Fields {
     fn raw(&self, name: &str) -> Option<&RawValue> {
-        self.0.iter().rev().find(|(field, _)| field == name).map(|(_, value)| &**value)
+        self.0
+            .iter()
+            .rev()
+            .find(|(field, _)| field == name)
+            .map(|(_, value)| &**value)
     }
 
     fn text(&self, name: &str) -> Option<String> {
@@ -80,7 +84,8 @@ pub struct BlockBuilder {
 impl BlockBuilder {
     /// From the `content_block` of a start event.
     pub fn start(raw: &str, on_delta: &mut (dyn FnMut(Delta<'_>) + Send)) -> Result<Self, String> {
-        let fields: Fields = serde_json::from_str(raw).map_err(|e| format!("content block: {e}"))?;
+        let fields: Fields =
+            serde_json::from_str(raw).map_err(|e| format!("content block: {e}"))?;
         let kind = fields.text("type").ok_or("a content block has no type")?;
         if kind == "tool_use" {
             for needed in ["id", "name"] {
@@ -88,7 +93,9 @@ impl BlockBuilder {
                     return Err(format!("a tool_use block has no {needed}"));
                 }
             }
-            on_delta(Delta::ToolStarted { name: &fields.text("name").unwrap_or_default() });
+            on_delta(Delta::ToolStarted {
+                name: &fields.text("name").unwrap_or_default(),
+            });
         }
         Ok(BlockBuilder {
             fields,
@@ -103,7 +110,11 @@ impl BlockBuilder {
     }
 
     /// Adds one `delta` object.
-    pub fn add(&mut self, raw: &str, on_delta: &mut (dyn FnMut(Delta<'_>) + Send)) -> Result<(), String> {
+    pub fn add(
+        &mut self,
+        raw: &str,
+        on_delta: &mut (dyn FnMut(Delta<'_>) + Send),
+    ) -> Result<(), String> {
         match serde_json::from_str(raw).map_err(|e| format!("content delta: {e}"))? {
             WireDelta::Text { text } => {
                 on_delta(Delta::Text(&text));
@@ -113,7 +124,9 @@ impl BlockBuilder {
                 on_delta(Delta::Thinking(&thinking));
                 self.grow(|b| &mut b.thinking, "thinking", &thinking);
             }
-            WireDelta::Signature { signature } => self.grow(|b| &mut b.signature, "signature", &signature),
+            WireDelta::Signature { signature } => {
+                self.grow(|b| &mut b.signature, "signature", &signature)
+            }
             WireDelta::Input { partial_json } => {
                 if self.kind == "tool_use" {
                     on_delta(Delta::ToolInput(&partial_json));
@@ -122,7 +135,10 @@ impl BlockBuilder {
             }
             WireDelta::Citation { citation } => {
                 if self.citations.is_none() {
-                    let first = self.fields.raw("citations").and_then(|raw| serde_json::from_str(raw.get()).ok());
+                    let first = self
+                        .fields
+                        .raw("citations")
+                        .and_then(|raw| serde_json::from_str(raw.get()).ok());
                     self.citations = Some(first.unwrap_or_default());
                 }
                 self.citations.get_or_insert_default().push(citation);
@@ -146,7 +162,11 @@ impl BlockBuilder {
         let is_tool = self.kind == "tool_use";
         let input = (is_tool || self.input.is_some()).then(|| self.tool_input());
         let mut changed: Vec<(&str, String)> = Vec::new();
-        for (name, value) in [("text", &self.text), ("thinking", &self.thinking), ("signature", &self.signature)] {
+        for (name, value) in [
+            ("text", &self.text),
+            ("thinking", &self.thinking),
+            ("signature", &self.signature),
+        ] {
             if let Some(value) = value {
                 changed.push((name, json_of(value)));
             }
@@ -158,14 +178,21 @@ impl BlockBuilder {
             changed.push(("input", raw.clone()));
         }
         self.write(out, &changed);
-        let text_of = |grown: Option<String>, name: &str| grown.or_else(|| self.fields.text(name)).unwrap_or_default();
+        let text_of = |grown: Option<String>, name: &str| {
+            grown.or_else(|| self.fields.text(name)).unwrap_or_default()
+        };
         match self.kind.as_str() {
-            "text" => Block::Text { text: text_of(self.text, "text") },
-            "thinking" => Block::Thinking { text: text_of(self.thinking, "thinking") },
+            "text" => Block::Text {
+                text: text_of(self.text, "text"),
+            },
+            "thinking" => Block::Thinking {
+                text: text_of(self.thinking, "thinking"),
+            },
             "tool_use" => Block::ToolUse {
                 id: self.fields.text("id").unwrap_or_default(),
                 name: self.fields.text("name").unwrap_or_default(),
-                input: input.map_or_else(|| ToolInput::Malformed(String::new()), |(_, parsed)| parsed),
+                input: input
+                    .map_or_else(|| ToolInput::Malformed(String::new()), |(_, parsed)| parsed),
             },
             _ => Block::Other { kind: self.kind },
         }
@@ -180,9 +207,10 @@ impl BlockBuilder {
             streamed => streamed,
         };
         match serde_json::from_str::<serde_json::Value>(raw) {
-            Ok(serde_json::Value::Null) if streamed.is_empty() => {
-                ("{}".to_owned(), ToolInput::Json(serde_json::Value::Object(serde_json::Map::new())))
-            }
+            Ok(serde_json::Value::Null) if streamed.is_empty() => (
+                "{}".to_owned(),
+                ToolInput::Json(serde_json::Value::Object(serde_json::Map::new())),
+            ),
             Ok(value @ serde_json::Value::Object(_)) => (raw.to_owned(), ToolInput::Json(value)),
             // The engine tells the model what is wrong; but the API takes only objects back.
             Ok(value) => (stand_in(raw), ToolInput::Json(value)),
@@ -200,7 +228,10 @@ impl BlockBuilder {
             out.push_str(value);
         };
         for (name, value) in &self.fields.0 {
-            let new = changed.iter().find(|(changed, _)| changed == name).map(|(_, new)| new.as_str());
+            let new = changed
+                .iter()
+                .find(|(changed, _)| changed == name)
+                .map(|(_, new)| new.as_str());
             field(out, name, new.unwrap_or(value.get()));
         }
         for (name, value) in changed {
@@ -247,8 +278,17 @@ mod tests {
 
     #[test]
     fn unknown_blocks_come_back_byte_for_byte() {
-        let odd = r#"{"type":"made_up","z":1.50,"a":{"deep": [1e3, 18446744073709551616]},"b":"\u00e9"}"#;
-        assert_eq!(build(odd, &[]), (odd.to_owned(), Block::Other { kind: "made_up".into() }));
+        let odd =
+            r#"{"type":"made_up","z":1.50,"a":{"deep": [1e3, 18446744073709551616]},"b":"\u00e9"}"#;
+        assert_eq!(
+            build(odd, &[]),
+            (
+                odd.to_owned(),
+                Block::Other {
+                    kind: "made_up".into()
+                }
+            )
+        );
         assert_eq!(build(odd, &[r#"{"type":"made_up_delta","x":1}"#]).0, odd);
     }
 
@@ -262,16 +302,31 @@ mod tests {
                 r#"{"type":"signature_delta","signature":"c2ln"}"#,
             ],
         );
-        assert_eq!(raw, r#"{"type":"thinking","thinking":"a\nb","signature":"c2ln"}"#);
-        assert_eq!(block, Block::Thinking { text: "a\nb".into() });
+        assert_eq!(
+            raw,
+            r#"{"type":"thinking","thinking":"a\nb","signature":"c2ln"}"#
+        );
+        assert_eq!(
+            block,
+            Block::Thinking {
+                text: "a\nb".into()
+            }
+        );
     }
 
     #[test]
     fn a_silent_thinking_block_keeps_its_empty_text() {
-        let (raw, block) =
-            build(r#"{"type":"thinking","thinking":""}"#, &[r#"{"type":"signature_delta","signature":"x"}"#]);
+        let (raw, block) = build(
+            r#"{"type":"thinking","thinking":""}"#,
+            &[r#"{"type":"signature_delta","signature":"x"}"#],
+        );
         assert_eq!(raw, r#"{"type":"thinking","thinking":"","signature":"x"}"#);
-        assert_eq!(block, Block::Thinking { text: String::new() });
+        assert_eq!(
+            block,
+            Block::Thinking {
+                text: String::new()
+            }
+        );
     }
 
     #[test]
@@ -284,30 +339,53 @@ mod tests {
                 r#"{"type":"citations_delta","citation":{"n":2}}"#,
             ],
         );
-        assert_eq!(raw, r#"{"citations":[{"n":1},{"n":2}],"type":"text","text":"x"}"#);
+        assert_eq!(
+            raw,
+            r#"{"citations":[{"n":1},{"n":2}],"type":"text","text":"x"}"#
+        );
     }
 
     #[test]
     fn tool_input_keeps_its_bytes_when_valid() {
-        let start = r#"{"type":"tool_use","id":"t1","name":"bash","input":{},"caller":{"type":"direct"}}"#;
-        let (raw, block) = build(start, &[&input_delta(r#"{"n": 1."#), &input_delta(r#"50, "b":"x"}"#)]);
+        let start =
+            r#"{"type":"tool_use","id":"t1","name":"bash","input":{},"caller":{"type":"direct"}}"#;
+        let (raw, block) = build(
+            start,
+            &[&input_delta(r#"{"n": 1."#), &input_delta(r#"50, "b":"x"}"#)],
+        );
         assert_eq!(
             raw,
             r#"{"type":"tool_use","id":"t1","name":"bash","input":{"n": 1.50, "b":"x"},"caller":{"type":"direct"}}"#
         );
         let input = ToolInput::Json(json!({"n": 1.5, "b": "x"}));
-        assert_eq!(block, Block::ToolUse { id: "t1".into(), name: "bash".into(), input });
+        assert_eq!(
+            block,
+            Block::ToolUse {
+                id: "t1".into(),
+                name: "bash".into(),
+                input
+            }
+        );
     }
 
     #[test]
     fn tool_input_that_is_no_json_becomes_data() {
         let start = r#"{"type":"tool_use","id":"t1","name":"bash","input":{}}"#;
         let deep = "[".repeat(100_000);
-        for bad in [r#"{"command": "rm -rf build"#, "{}{}", "\u{0}", "nope", r#"{"n":1e999}"#, &deep] {
+        for bad in [
+            r#"{"command": "rm -rf build"#,
+            "{}{}",
+            "\u{0}",
+            "nope",
+            r#"{"n":1e999}"#,
+            &deep,
+        ] {
             let (raw, block) = build(start, &[&input_delta(bad)]);
             let echoed: serde_json::Value = serde_json::from_str(&raw).unwrap();
             assert_eq!(echoed["input"], json!({"INVALID_JSON": bad}));
-            let Block::ToolUse { input, .. } = block else { panic!("{block:?}") };
+            let Block::ToolUse { input, .. } = block else {
+                panic!("{block:?}")
+            };
             assert_eq!(input, ToolInput::Malformed(bad.to_owned()));
         }
     }
@@ -319,7 +397,9 @@ mod tests {
             let (raw, block) = build(start, &[&input_delta(odd)]);
             let echoed: serde_json::Value = serde_json::from_str(&raw).unwrap();
             assert_eq!(echoed["input"], json!({"INVALID_JSON": odd}));
-            let Block::ToolUse { input, .. } = block else { panic!("{block:?}") };
+            let Block::ToolUse { input, .. } = block else {
+                panic!("{block:?}")
+            };
             assert_eq!(input, ToolInput::Json(serde_json::from_str(odd).unwrap()));
         }
     }
@@ -338,7 +418,9 @@ mod tests {
             let (raw, block) = build(&given, &deltas);
             let echoed: serde_json::Value = serde_json::from_str(&raw).unwrap();
             assert_eq!(echoed["input"], wanted, "{given} {deltas:?}");
-            let Block::ToolUse { input, .. } = block else { panic!("{block:?}") };
+            let Block::ToolUse { input, .. } = block else {
+                panic!("{block:?}")
+            };
             assert_eq!(input, ToolInput::Json(wanted));
         }
     }
@@ -347,13 +429,27 @@ mod tests {
     fn server_tools_stream_their_input_too() {
         let start = r#"{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}"#;
         let (raw, block) = build(start, &[&input_delta(r#"{"query":"x"}"#)]);
-        assert_eq!(raw, r#"{"type":"server_tool_use","id":"s1","name":"web_search","input":{"query":"x"}}"#);
-        assert_eq!(block, Block::Other { kind: "server_tool_use".into() });
+        assert_eq!(
+            raw,
+            r#"{"type":"server_tool_use","id":"s1","name":"web_search","input":{"query":"x"}}"#
+        );
+        assert_eq!(
+            block,
+            Block::Other {
+                kind: "server_tool_use".into()
+            }
+        );
     }
 
     #[test]
     fn a_block_without_type_or_a_call_without_name_is_refused() {
-        for bad in ["[]", "{}", r#"{"type":7}"#, r#"{"type":"tool_use","id":"","name":"x"}"#, r#"{"type":"tool_use","id":"x"}"#] {
+        for bad in [
+            "[]",
+            "{}",
+            r#"{"type":7}"#,
+            r#"{"type":"tool_use","id":"","name":"x"}"#,
+            r#"{"type":"tool_use","id":"x"}"#,
+        ] {
             assert!(BlockBuilder::start(bad, &mut |_| {}).is_err(), "{bad}");
         }
     }

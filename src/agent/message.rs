@@ -19,13 +19,23 @@ use std::pin::Pin;
 /// One content block, parsed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Block {
-    Text { text: String },
+    Text {
+        text: String,
+    },
     /// Empty when the server keeps thinking to itself.
-    Thinking { text: String },
+    Thinking {
+        text: String,
+    },
     /// A call of a tool of ours.
-    ToolUse { id: String, name: String, input: ToolInput },
+    ToolUse {
+        id: String,
+        name: String,
+        input: ToolInput,
+    },
     /// A block we only carry: server tools, their results, kinds to come.
-    Other { kind: String },
+    Other {
+        kind: String,
+    },
 }
 
 /// What the model wrote as tool input.
@@ -125,6 +135,14 @@ mod tests {
             thinking_tokens: 3000,
         };
         assert_eq!(usage.total(), 4321);
-        assert_eq!(Usage { input_tokens: u64::MAX, output_tokens: 1, ..usage }.total(), u64::MAX);
+        assert_eq!(
+            Usage {
+                input_tokens: u64::MAX,
+                output_tokens: 1,
+                ..usage
+            }
+            .total(),
+            u64::MAX
+        );
     }
 }

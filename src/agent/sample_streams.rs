@@ -54,10 +54,22 @@ fn text() -> Sample {
         name: "text",
         bytes: message(
             &[
-                ("content_block_start", r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#),
-                ("content_block_delta", r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hello"}}"#),
-                ("content_block_delta", r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" 🦀"}}"#),
-                ("content_block_stop", r#"{"type":"content_block_stop","index":0}"#),
+                (
+                    "content_block_start",
+                    r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+                ),
+                (
+                    "content_block_delta",
+                    r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hello"}}"#,
+                ),
+                (
+                    "content_block_delta",
+                    r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" 🦀"}}"#,
+                ),
+                (
+                    "content_block_stop",
+                    r#"{"type":"content_block_stop","index":0}"#,
+                ),
             ],
             r#""end_turn""#,
             15,
@@ -73,22 +85,70 @@ fn thinking_text_two_calls() -> Sample {
         name: "thinking, text, two calls",
         bytes: message(
             &[
-                ("content_block_start", r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#),
-                ("content_block_delta", r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"let "}}"#),
-                ("content_block_delta", r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"me"}}"#),
-                ("content_block_delta", r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"EqQBCg=="}}"#),
-                ("content_block_stop", r#"{"type":"content_block_stop","index":0}"#),
-                ("content_block_start", r#"{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}"#),
-                ("content_block_delta", r#"{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"I run "}}"#),
-                ("content_block_delta", r#"{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"it é"}}"#),
-                ("content_block_stop", r#"{"type":"content_block_stop","index":1}"#),
-                ("content_block_start", r#"{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"toolu_1","name":"bash","input":{}}}"#),
-                ("content_block_delta", r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":""}}"#),
-                ("content_block_delta", r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"command\": "}}"#),
-                ("content_block_delta", r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"\"ls\"}"}}"#),
-                ("content_block_stop", r#"{"type":"content_block_stop","index":2}"#),
-                ("content_block_start", r#"{"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"toolu_2","name":"read_file","input":{}}}"#),
-                ("content_block_stop", r#"{"type":"content_block_stop","index":3}"#),
+                (
+                    "content_block_start",
+                    r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
+                ),
+                (
+                    "content_block_delta",
+                    r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"let "}}"#,
+                ),
+                (
+                    "content_block_delta",
+                    r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"me"}}"#,
+                ),
+                (
+                    "content_block_delta",
+                    r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"EqQBCg=="}}"#,
+                ),
+                (
+                    "content_block_stop",
+                    r#"{"type":"content_block_stop","index":0}"#,
+                ),
+                (
+                    "content_block_start",
+                    r#"{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}"#,
+                ),
+                (
+                    "content_block_delta",
+                    r#"{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"I run "}}"#,
+                ),
+                (
+                    "content_block_delta",
+                    r#"{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"it é"}}"#,
+                ),
+                (
+                    "content_block_stop",
+                    r#"{"type":"content_block_stop","index":1}"#,
+                ),
+                (
+                    "content_block_start",
+                    r#"{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"toolu_1","name":"bash","input":{}}}"#,
+                ),
+                (
+                    "content_block_delta",
+                    r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":""}}"#,
+                ),
+                (
+                    "content_block_delta",
+                    r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"command\": "}}"#,
+                ),
+                (
+                    "content_block_delta",
+                    r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"\"ls\"}"}}"#,
+                ),
+                (
+                    "content_block_stop",
+                    r#"{"type":"content_block_stop","index":2}"#,
+                ),
+                (
+                    "content_block_start",
+                    r#"{"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"toolu_2","name":"read_file","input":{}}}"#,
+                ),
+                (
+                    "content_block_stop",
+                    r#"{"type":"content_block_stop","index":3}"#,
+                ),
             ],
             r#""tool_use""#,
             90,
@@ -104,9 +164,18 @@ fn cut_call() -> Sample {
         name: "a call cut by max_tokens",
         bytes: message(
             &[
-                ("content_block_start", r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"toolu_1","name":"bash","input":{}}}"#),
-                ("content_block_delta", r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"command\": \"rm -rf build"}}"#),
-                ("content_block_stop", r#"{"type":"content_block_stop","index":0}"#),
+                (
+                    "content_block_start",
+                    r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"toolu_1","name":"bash","input":{}}}"#,
+                ),
+                (
+                    "content_block_delta",
+                    r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"command\": \"rm -rf build"}}"#,
+                ),
+                (
+                    "content_block_stop",
+                    r#"{"type":"content_block_stop","index":0}"#,
+                ),
             ],
             r#""max_tokens""#,
             64,
@@ -122,13 +191,34 @@ fn silent_thinking() -> Sample {
         name: "thinking kept back",
         bytes: message(
             &[
-                ("content_block_start", r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#),
-                ("content_block_delta", r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}"#),
-                ("content_block_stop", r#"{"type":"content_block_stop","index":0}"#),
-                ("content_block_start", r#"{"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"b64=="}}"#),
-                ("content_block_stop", r#"{"type":"content_block_stop","index":1}"#),
-                ("content_block_start", r#"{"type":"content_block_start","index":2,"content_block":{"type":"text","text":"Done."}}"#),
-                ("content_block_stop", r#"{"type":"content_block_stop","index":2}"#),
+                (
+                    "content_block_start",
+                    r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
+                ),
+                (
+                    "content_block_delta",
+                    r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}"#,
+                ),
+                (
+                    "content_block_stop",
+                    r#"{"type":"content_block_stop","index":0}"#,
+                ),
+                (
+                    "content_block_start",
+                    r#"{"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"b64=="}}"#,
+                ),
+                (
+                    "content_block_stop",
+                    r#"{"type":"content_block_stop","index":1}"#,
+                ),
+                (
+                    "content_block_start",
+                    r#"{"type":"content_block_start","index":2,"content_block":{"type":"text","text":"Done."}}"#,
+                ),
+                (
+                    "content_block_stop",
+                    r#"{"type":"content_block_stop","index":2}"#,
+                ),
             ],
             r#""end_turn""#,
             1,
@@ -144,15 +234,42 @@ fn server_tool() -> Sample {
         name: "server tool, paused",
         bytes: message(
             &[
-                ("content_block_start", r#"{"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}}"#),
-                ("content_block_delta", r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"query\":\"rust\"}"}}"#),
-                ("content_block_stop", r#"{"type":"content_block_stop","index":0}"#),
-                ("content_block_start", r#"{"type":"content_block_start","index":1,"content_block":{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"type":"web_search_result","title":"R","url":"https://example.org","encrypted_content":"AbC=","page_age":null}]}}"#),
-                ("content_block_stop", r#"{"type":"content_block_stop","index":1}"#),
-                ("content_block_start", r#"{"type":"content_block_start","index":2,"content_block":{"type":"text","text":"","citations":[]}}"#),
-                ("content_block_delta", r#"{"type":"content_block_delta","index":2,"delta":{"type":"citations_delta","citation":{"type":"c","url":"u"}}}"#),
-                ("content_block_delta", r#"{"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":"see"}}"#),
-                ("content_block_stop", r#"{"type":"content_block_stop","index":2}"#),
+                (
+                    "content_block_start",
+                    r#"{"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}}"#,
+                ),
+                (
+                    "content_block_delta",
+                    r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"query\":\"rust\"}"}}"#,
+                ),
+                (
+                    "content_block_stop",
+                    r#"{"type":"content_block_stop","index":0}"#,
+                ),
+                (
+                    "content_block_start",
+                    r#"{"type":"content_block_start","index":1,"content_block":{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"type":"web_search_result","title":"R","url":"https://example.org","encrypted_content":"AbC=","page_age":null}]}}"#,
+                ),
+                (
+                    "content_block_stop",
+                    r#"{"type":"content_block_stop","index":1}"#,
+                ),
+                (
+                    "content_block_start",
+                    r#"{"type":"content_block_start","index":2,"content_block":{"type":"text","text":"","citations":[]}}"#,
+                ),
+                (
+                    "content_block_delta",
+                    r#"{"type":"content_block_delta","index":2,"delta":{"type":"citations_delta","citation":{"type":"c","url":"u"}}}"#,
+                ),
+                (
+                    "content_block_delta",
+                    r#"{"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":"see"}}"#,
+                ),
+                (
+                    "content_block_stop",
+                    r#"{"type":"content_block_stop","index":2}"#,
+                ),
             ],
             r#""pause_turn""#,
             40,
@@ -168,13 +285,34 @@ fn interleaved() -> Sample {
         name: "interleaved blocks",
         bytes: message(
             &[
-                ("content_block_start", r#"{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}"#),
-                ("content_block_start", r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#),
-                ("content_block_delta", r#"{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"B"}}"#),
-                ("content_block_delta", r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"A"}}"#),
-                ("content_block_stop", r#"{"type":"content_block_stop","index":1}"#),
-                ("content_block_stop", r#"{"type":"content_block_stop","index":0}"#),
-                ("message_delta", r#"{"type":"message_delta","delta":{"stop_reason":null},"usage":{"output_tokens":3}}"#),
+                (
+                    "content_block_start",
+                    r#"{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}"#,
+                ),
+                (
+                    "content_block_start",
+                    r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+                ),
+                (
+                    "content_block_delta",
+                    r#"{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"B"}}"#,
+                ),
+                (
+                    "content_block_delta",
+                    r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"A"}}"#,
+                ),
+                (
+                    "content_block_stop",
+                    r#"{"type":"content_block_stop","index":1}"#,
+                ),
+                (
+                    "content_block_stop",
+                    r#"{"type":"content_block_stop","index":0}"#,
+                ),
+                (
+                    "message_delta",
+                    r#"{"type":"message_delta","delta":{"stop_reason":null},"usage":{"output_tokens":3}}"#,
+                ),
             ],
             r#""stop_sequence""#,
             5,
@@ -203,12 +341,22 @@ fn refusal() -> Sample {
 
 fn crlf_and_comments() -> Sample {
     let text = String::from_utf8_lossy(&text().bytes).replace('\n', "\r\n");
-    let bytes = format!("\u{FEFF}: welcome\r\n{}", text.replace("event: ping", ":keep-alive\r\nid: 3\r\nevent: ping"));
-    Sample { name: "CRLF, mark and comments", bytes: bytes.into_bytes(), ..text_expectation() }
+    let bytes = format!(
+        "\u{FEFF}: welcome\r\n{}",
+        text.replace("event: ping", ":keep-alive\r\nid: 3\r\nevent: ping")
+    );
+    Sample {
+        name: "CRLF, mark and comments",
+        bytes: bytes.into_bytes(),
+        ..text_expectation()
+    }
 }
 
 fn text_expectation() -> Sample {
-    Sample { bytes: Vec::new(), ..text() }
+    Sample {
+        bytes: Vec::new(),
+        ..text()
+    }
 }
 
 fn empty() -> Sample {
@@ -226,10 +374,19 @@ fn unknown_block() -> Sample {
         name: "unknown block, delta, event and reason",
         bytes: message(
             &[
-                ("content_block_start", r#"{"type":"content_block_start","index":0,"content_block":{"zeta":[1.0,{"b":2,"a":1}],"type":"hologram"}}"#),
-                ("content_block_delta", r#"{"type":"content_block_delta","index":0,"delta":{"type":"hologram_delta","photons":3}}"#),
+                (
+                    "content_block_start",
+                    r#"{"type":"content_block_start","index":0,"content_block":{"zeta":[1.0,{"b":2,"a":1}],"type":"hologram"}}"#,
+                ),
+                (
+                    "content_block_delta",
+                    r#"{"type":"content_block_delta","index":0,"delta":{"type":"hologram_delta","photons":3}}"#,
+                ),
                 ("hologram_event", r#"{"type":"hologram_event"}"#),
-                ("content_block_stop", r#"{"type":"content_block_stop","index":0}"#),
+                (
+                    "content_block_stop",
+                    r#"{"type":"content_block_stop","index":0}"#,
+                ),
             ],
             r#""teleported""#,
             9,

@@ -85,7 +85,9 @@ impl TryFrom<CallText> for Call {
     type Error = String;
     fn try_from(given: CallText) -> Result<Self, String> {
         let input = match (given.input, given.raw_input) {
-            (Some(_), Some(_)) => return Err("a call has either `input` or `raw_input`, not both".to_owned()),
+            (Some(_), Some(_)) => {
+                return Err("a call has either `input` or `raw_input`, not both".to_owned());
+            }
             (None, Some(raw)) => CallInput::Raw(raw),
             (Some(json), None) => CallInput::Json(json),
             (None, None) => CallInput::Json(serde_json::json!({})),
@@ -93,7 +95,10 @@ impl TryFrom<CallText> for Call {
         if given.tool.is_empty() {
             return Err("`tool` is empty".to_owned());
         }
-        Ok(Call { tool: given.tool, input })
+        Ok(Call {
+            tool: given.tool,
+            input,
+        })
     }
 }
 
@@ -101,13 +106,26 @@ impl TryFrom<CallText> for Call {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "FaultText")]
 pub enum Fault {
-    Http { status: u16, retry_after: Option<u64>, kind: Option<String>, code: Option<String>, message: Option<String> },
+    Http {
+        status: u16,
+        retry_after: Option<u64>,
+        kind: Option<String>,
+        code: Option<String>,
+        message: Option<String>,
+    },
     CutAfterBytes(u64),
     /// The connection closes before any byte.
     Reset,
-    StreamError { kind: String, message: Option<String> },
-    Stall { ms: u64 },
-    Html { status: u16 },
+    StreamError {
+        kind: String,
+        message: Option<String>,
+    },
+    Stall {
+        ms: u64,
+    },
+    Html {
+        status: u16,
+    },
     MalformedSse,
 }
 
@@ -156,17 +174,24 @@ impl TryFrom<FaultText> for Fault {
             named.push(Fault::Reset);
         }
         if let Some(kind) = given.stream_error {
-            named.push(Fault::StreamError { kind, message: given.message });
+            named.push(Fault::StreamError {
+                kind,
+                message: given.message,
+            });
         }
         if let Some(ms) = given.stall_ms {
             named.push(Fault::Stall { ms });
         }
         if let Some(status) = given.html {
-            named.push(Fault::Html { status: error_status("html", status)? });
+            named.push(Fault::Html {
+                status: error_status("html", status)?,
+            });
         }
         match given.malformed_sse {
             Some(true) => named.push(Fault::MalformedSse),
-            Some(false) => return Err("`malformed_sse: false` is no fault; leave it out".to_owned()),
+            Some(false) => {
+                return Err("`malformed_sse: false` is no fault; leave it out".to_owned());
+            }
             None => {}
         }
         if only_http && given.http.is_none() {
@@ -186,14 +211,18 @@ impl TryFrom<FaultText> for Fault {
 fn error_status(key: &str, status: u16) -> Result<u16, String> {
     match status {
         400..=599 => Ok(status),
-        _ => Err(format!("`{key}` must be an error status from 400 to 599, not {status}")),
+        _ => Err(format!(
+            "`{key}` must be an error status from 400 to 599, not {status}"
+        )),
     }
 }
 
 fn version_one<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     match u32::deserialize(deserializer)? {
         1 => Ok(1),
-        other => Err(serde::de::Error::custom(format!("this version reads `rehearsal: 1`, not {other}"))),
+        other => Err(serde::de::Error::custom(format!(
+            "this version reads `rehearsal: 1`, not {other}"
+        ))),
     }
 }
 
@@ -225,9 +254,17 @@ fn place(line: Option<usize>, column: Option<usize>) -> String {
 impl Script {
     /// Reads a script. `name` is for errors only.
     pub fn parse(yaml: &str, name: &str) -> Result<Script, ScriptError> {
-        let whole = |message: String| ScriptError { name: name.to_owned(), line: None, column: None, message };
+        let whole = |message: String| ScriptError {
+            name: name.to_owned(),
+            line: None,
+            column: None,
+            message,
+        };
         if yaml.len() > MAX_SCRIPT_BYTES {
-            return Err(whole(format!("the script has {} bytes, the limit is {MAX_SCRIPT_BYTES}", yaml.len())));
+            return Err(whole(format!(
+                "the script has {} bytes, the limit is {MAX_SCRIPT_BYTES}",
+                yaml.len()
+            )));
         }
         let script: Script = serde_yaml::from_str(yaml).map_err(|e| ScriptError {
             name: name.to_owned(),
@@ -250,8 +287,13 @@ impl Script {
                 return Err(format!("step {number} (role {}) has no turns", step.role));
             }
             if let Some(first) = seen.insert((&step.role, step.iteration), number) {
-                let which = step.iteration.map_or("any iteration".to_owned(), |i| format!("iteration {i}"));
-                return Err(format!("step {number} repeats step {first}: role {}, {which}", step.role));
+                let which = step
+                    .iteration
+                    .map_or("any iteration".to_owned(), |i| format!("iteration {i}"));
+                return Err(format!(
+                    "step {number} repeats step {first}: role {}, {which}",
+                    step.role
+                ));
             }
         }
         Ok(())
@@ -273,14 +315,28 @@ mod tests {
     #[test]
     fn the_documented_example_parses() {
         let page = include_str!("../../../docs/rehearsal.md");
-        let examples: Vec<&str> =
-            page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+        let examples: Vec<&str> = page
+            .split("```yaml\n")
+            .skip(1)
+            .filter_map(|rest| rest.split("```").next())
+            .collect();
         assert!(!examples.is_empty());
         let script = Script::parse(examples[0], "docs/rehearsal.md").unwrap();
-        let faults: Vec<&Fault> = script.steps.iter().flat_map(|s| &s.turns).flat_map(|t| &t.faults).collect();
+        let faults: Vec<&Fault> = script
+            .steps
+            .iter()
+            .flat_map(|s| &s.turns)
+            .flat_map(|t| &t.faults)
+            .collect();
         let shows = |wanted: fn(&Fault) -> bool| faults.iter().any(|fault| wanted(fault));
         assert!(shows(|f| matches!(f, Fault::Http { code: Some(_), .. })));
-        assert!(shows(|f| matches!(f, Fault::Http { retry_after: Some(_), .. })));
+        assert!(shows(|f| matches!(
+            f,
+            Fault::Http {
+                retry_after: Some(_),
+                ..
+            }
+        )));
         assert!(shows(|f| matches!(f, Fault::CutAfterBytes(_))));
         assert!(shows(|f| matches!(f, Fault::Reset)));
         assert!(shows(|f| matches!(f, Fault::StreamError { .. })));
@@ -290,29 +346,50 @@ mod tests {
     }
 
     fn with_turn(turn: &str) -> Result<Script, ScriptError> {
-        Script::parse(&format!("rehearsal: 1\nsteps:\n  - role: scout\n    turns:\n      - {turn}\n"), "s.yaml")
+        Script::parse(
+            &format!("rehearsal: 1\nsteps:\n  - role: scout\n    turns:\n      - {turn}\n"),
+            "s.yaml",
+        )
     }
 
     #[test]
     fn mistakes_are_refused_with_their_place() {
         for (turn, words) in [
             ("{ txt: a }", "unknown field"),
-            ("{ text: a, calls: [{ tool: b, input: {}, raw_input: '{' }] }", "either"),
+            (
+                "{ text: a, calls: [{ tool: b, input: {}, raw_input: '{' }] }",
+                "either",
+            ),
             ("{ text: a, calls: [{ tool: '' }] }", "empty"),
-            ("{ text: a, calls: [{ tool: b, inputs: {} }] }", "unknown field"),
-            ("{ text: a, faults: [{ http: 529, html: 502 }] }", "one kind"),
+            (
+                "{ text: a, calls: [{ tool: b, inputs: {} }] }",
+                "unknown field",
+            ),
+            (
+                "{ text: a, faults: [{ http: 529, html: 502 }] }",
+                "one kind",
+            ),
             ("{ text: a, faults: [{}] }", "names one of"),
             ("{ text: a, faults: [{ http: 200 }] }", "400 to 599"),
             ("{ text: a, faults: [{ cut: hair }] }", "reset"),
             ("{ text: a, faults: [{ stall_ms: 5, code: x }] }", "belong"),
-            ("{ text: a, faults: [{ html: 502, message: x }] }", "belongs"),
-            ("{ text: a, faults: [{ malformed_sse: false }] }", "leave it out"),
+            (
+                "{ text: a, faults: [{ html: 502, message: x }] }",
+                "belongs",
+            ),
+            (
+                "{ text: a, faults: [{ malformed_sse: false }] }",
+                "leave it out",
+            ),
             ("{ text: a, usage: { tokens: 1 } }", "unknown field"),
             ("{ text: a, delay_ms: -1 }", "delay_ms"),
         ] {
             let error = with_turn(turn).unwrap_err();
             assert!(error.message.contains(words), "{turn}: {error}");
-            assert!(error.line.is_some() && error.column.is_some(), "{turn}: {error:?}");
+            assert!(
+                error.line.is_some() && error.column.is_some(),
+                "{turn}: {error:?}"
+            );
             assert!(error.to_string().starts_with("s.yaml:"), "{error}");
         }
     }
@@ -323,11 +400,26 @@ mod tests {
         for (yaml, words) in [
             (format!("rehearsal: 2\nsteps: [{step}]"), "rehearsal: 1"),
             (format!("steps: [{step}]"), "rehearsal"),
-            ("rehearsal: 1\nsteps: [{ role: a, paraphrase: 1, turns: [] }]".to_owned(), "unknown field"),
-            ("rehearsal: 1\nsteps: [{ turns: [{ text: x }] }]".to_owned(), "role"),
-            ("rehearsal: 1\nsteps: [{ role: '', turns: [{ text: x }] }]".to_owned(), "empty role"),
-            ("rehearsal: 1\nsteps: [{ role: a, turns: [] }]".to_owned(), "no turns"),
-            (format!("rehearsal: 1\nsteps: [{step}, {step}]"), "step 2 repeats step 1"),
+            (
+                "rehearsal: 1\nsteps: [{ role: a, paraphrase: 1, turns: [] }]".to_owned(),
+                "unknown field",
+            ),
+            (
+                "rehearsal: 1\nsteps: [{ turns: [{ text: x }] }]".to_owned(),
+                "role",
+            ),
+            (
+                "rehearsal: 1\nsteps: [{ role: '', turns: [{ text: x }] }]".to_owned(),
+                "empty role",
+            ),
+            (
+                "rehearsal: 1\nsteps: [{ role: a, turns: [] }]".to_owned(),
+                "no turns",
+            ),
+            (
+                format!("rehearsal: 1\nsteps: [{step}, {step}]"),
+                "step 2 repeats step 1",
+            ),
             ("rehearsal: [".to_owned(), ""),
             (" ".repeat(MAX_SCRIPT_BYTES + 1), "limit"),
         ] {
@@ -340,7 +432,11 @@ mod tests {
     fn a_named_iteration_wins_over_any() {
         let yaml = "rehearsal: 1\nsteps:\n- { role: a, turns: [{ text: any }] }\n- { role: a, iteration: 3, turns: [{ text: three }] }\n- { role: b, iteration: 0, turns: [{ text: b }] }\n";
         let script = Script::parse(yaml, "s").unwrap();
-        let text = |role, iteration| script.step(role, iteration).and_then(|step| step.turns[0].text.clone());
+        let text = |role, iteration| {
+            script
+                .step(role, iteration)
+                .and_then(|step| step.turns[0].text.clone())
+        };
         assert_eq!(text("a", Some(3)).as_deref(), Some("three"));
         assert_eq!(text("a", Some(4)).as_deref(), Some("any"));
         assert_eq!(text("a", None).as_deref(), Some("any"));
