@@ -1,0 +1,18 @@
+//! Rehearsal: a scripted Messages API, served inside the binary on loopback.
+//!
+//! Role: answer real HTTP requests with real event streams from a YAML script, faults included,
+//! so that demos and tests exercise the real client. The script format is in `docs/rehearsal.md`.
+//! Not its role: checking that a request is one the real service would take.
+//!
+//! Invariants: the reply depends on the request alone (role, iteration, turn), so a run that was
+//! killed and resumed goes on where it was; only the count of attempts at a turn, which chooses
+//! faults, is remembered. It listens on 127.0.0.1 only, and every buffer and queue is bounded.
+
+mod http;
+mod play;
+mod script;
+mod select;
+mod server;
+
+pub use script::{Call, CallInput, Fault, Script, ScriptError, Step, Turn, TurnUsage};
+pub use server::{RecordedRequest, Server, Speed};

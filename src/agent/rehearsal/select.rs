@@ -1,0 +1,121 @@
+//! Which turn of the script a request is at, read from the request alone.
+//!
+//! Role: find role, iteration and turn in a Messages API body.
+//! Not its role: looking the turn up.
+//!
+//! Invariant: a pure function of the body, so that a resumed run gets the reply it is due.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Where in the script a request is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Position {
+    /// Empty when the request names none.
+    pub role: String,
+    pub iteration: Option<u64>,
+    /// Assistant messages already in the request.
+    pub turn: usize,
+}
+
+impl Position {
+    /// Reads a request body.
+    pub fn of(body: &[u8]) -> Result<Position, String> {
+        let request: Value =
+            serde_json::from_slice(body).map_err(|e| format!("the body is not JSON: {e}"))?;
+        let messages = request["messages"]
+            .as_array()
+            .ok_or("the body has no list `messages`")?;
+        let first = messages
+            .iter()
+            .find(|message| message["role"] == "user")
+            .map(text_of)
+            .unwrap_or_default();
+        Ok(Position {
+            role: value_of(&first, "subagent_role")
+                .and_then(|v| v.as_str().map(str::to_owned))
+                .unwrap_or_default(),
+            iteration: value_of(&first, "iteration_number").and_then(|v| v.as_u64()),
+            turn: messages
+                .iter()
+                .filter(|message| message["role"] == "assistant")
+                .count(),
+        })
+    }
+}
+
+/// The decoded text of a message, whose content is a string or a list of blocks.
+fn text_of(message: &Value) -> String {
+    match &message["content"] {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => {
+            let texts: Vec<&str> = blocks
+                .iter()
+                .filter_map(|block| block["text"].as_str())
+                .collect();
+            texts.join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
+/// The JSON value that follows the first `"key" :` in `text`, which need not be JSON as a whole.
+fn value_of(text: &str, key: &str) -> Option<Value> {
+    let quoted = format!("\"{key}\"");
+    text.match_indices(&quoted).find_map(|(at, _)| {
+        let rest = text[at + quoted.len()..].trim_start().strip_prefix(':')?;
+        let mut reader = serde_json::Deserializer::from_str(rest);
+        Value::deserialize(&mut reader).ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn at(messages: Value) -> (String, Option<u64>, usize) {
+        let position = Position::of(json!({"messages": messages}).to_string().as_bytes()).unwrap();
+        (position.role, position.iteration, position.turn)
+    }
+
+    #[test]
+    fn role_iteration_and_turn_come_from_the_request() {
+        let compact = r#"{"subagent_role":"scout","iteration_number":3}"#;
+        let loose = "Your order:\n{\n  \"iteration_number\" \t:\n 12 ,\n \"x\": {\"subagent_role\" : \"builder\"}}\nGo.";
+        assert_eq!(
+            at(json!([{"role": "user", "content": compact}])),
+            ("scout".into(), Some(3), 0)
+        );
+        assert_eq!(
+            at(json!([{"role": "user", "content": loose}])),
+            ("builder".into(), Some(12), 0)
+        );
+        let blocks = json!([
+            {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "hi"}, {"type": "text", "text": compact}]},
+            {"role": "assistant", "content": []},
+            {"role": "user", "content": "\"subagent_role\":\"other\""},
+            {"role": "assistant", "content": "x"},
+            {"role": "user", "content": []},
+        ]);
+        assert_eq!(at(blocks), ("scout".into(), Some(3), 2));
+    }
+
+    #[test]
+    fn a_mention_without_value_is_stepped_over() {
+        let text = r#"the key "subagent_role" is below; "subagent_role": oops; "subagent_role": "critic", "iteration_number": -1"#;
+        assert_eq!(
+            at(json!([{"role": "user", "content": text}])),
+            ("critic".into(), None, 0)
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_absent_and_what_is_broken_is_an_error() {
+        assert_eq!(at(json!([])), (String::new(), None, 0));
+        assert_eq!(at(json!([{"role": "user"}, 7])), (String::new(), None, 0));
+        assert!(Position::of(b"{").is_err());
+        assert!(Position::of(b"{}").is_err());
+        assert!(Position::of("[".repeat(100_000).as_bytes()).is_err());
+    }
+}
