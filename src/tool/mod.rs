@@ -8,11 +8,14 @@
 //! asks for it (the agent).
 
 mod capture;
+mod contain;
 pub mod process;
 pub mod reaper;
 pub mod sandbox;
 mod spawn;
 mod supervise;
 mod sweep;
+pub mod tree;
+mod walk;
 
 pub use process::Access;
