@@ -9,9 +9,16 @@
 
 mod capture;
 mod contain;
+mod edit;
+mod files;
+mod inputs;
+pub mod permission;
 pub mod process;
 pub mod reaper;
+pub mod registry;
 pub mod sandbox;
+mod search;
+mod shell;
 mod spawn;
 mod supervise;
 mod sweep;
@@ -19,3 +26,4 @@ pub mod tree;
 mod walk;
 
 pub use process::Access;
+pub use registry::{EffectClass, Limits, ToolContext, ToolOutcome, ToolSpec};

@@ -29,6 +29,10 @@ impl std::fmt::Display for SandboxLevel {
 mod tests {
     #[test]
     fn claims_nothing() {
-        assert!(super::detect().to_string().starts_with("none: processes run with your own rights;"));
+        assert!(
+            super::detect()
+                .to_string()
+                .starts_with("none: processes run with your own rights;")
+        );
     }
 }

@@ -86,7 +86,10 @@ mod linux {
         let ourselves = std::process::id();
         let table = table();
         let alive = table.values().filter(|p| p.pid != ourselves && !p.dead);
-        alive.filter(|p| carries(p.pid, &needle)).map(|p| p.pid).collect()
+        alive
+            .filter(|p| carries(p.pid, &needle))
+            .map(|p| p.pid)
+            .collect()
     }
 
     /// Kills what is left of one call: its session, whoever carries its marker, and the
@@ -108,8 +111,12 @@ mod linux {
     /// lives: its death cuts the tie.
     pub fn descendants(leader: u32) -> BTreeSet<(u32, u64)> {
         let table = table();
-        let found = table.values().filter(|process| !process.dead && descends(process, leader, &table));
-        found.map(|process| (process.pid, process.started)).collect()
+        let found = table
+            .values()
+            .filter(|process| !process.dead && descends(process, leader, &table));
+        found
+            .map(|process| (process.pid, process.started))
+            .collect()
     }
 
     /// When a process started, in kernel ticks; 0 if it is gone.
@@ -159,7 +166,9 @@ mod linux {
 
     /// Sends KILL to exactly the process that was examined.
     fn kill(process: &Process) -> bool {
-        let Some(pid) = to_pid(process.pid) else { return false };
+        let Some(pid) = to_pid(process.pid) else {
+            return false;
+        };
         match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
             // The handle pins whoever has the pid now; the start time says whether it is still
             // the one we looked at.
@@ -179,7 +188,9 @@ mod linux {
     fn reap(killed: &BTreeSet<(u32, u64)>, table: &BTreeMap<u32, Process>, ourselves: u32) {
         let owned = spawn::owned();
         for (pid, started) in killed {
-            let ours = table.get(pid).is_some_and(|p| p.started == *started && p.parent == ourselves);
+            let ours = table
+                .get(pid)
+                .is_some_and(|p| p.started == *started && p.parent == ourselves);
             if ours && !owned.contains(pid) {
                 let _ = rustix::process::waitpid(to_pid(*pid), WaitOptions::NOHANG);
             }
@@ -203,13 +214,20 @@ mod linux {
 
     /// Whether the environment a process was started with holds this `NAME=value`.
     fn carries(pid: u32, needle: &str) -> bool {
-        fs::read(format!("/proc/{pid}/environ"))
-            .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|var| var == needle.as_bytes()))
+        fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
+            environ
+                .split(|byte| *byte == 0)
+                .any(|var| var == needle.as_bytes())
+        })
     }
 
     fn table() -> BTreeMap<u32, Process> {
-        let Ok(entries) = fs::read_dir("/proc") else { return BTreeMap::new() };
-        let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let Ok(entries) = fs::read_dir("/proc") else {
+            return BTreeMap::new();
+        };
+        let pids = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         pids.filter_map(|pid| Some((pid, examine(pid)?))).collect()
     }
 
