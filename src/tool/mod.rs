@@ -1,1 +1,29 @@
 //! What an agent may do: shell, files, search; processes, permissions, sandbox hooks.
+//!
+//! The way in is [`registry`]: it lists the tools and runs one call to its end. [`process`] runs
+//! any command (tools, acceptance checks, residual commands) so that nothing outlives it.
+//! [`permission`] decides before a call, [`tree`] measures what changed after it.
+//!
+//! Not here: when a tool is called and what is journalled about it (the engine), and how a model
+//! asks for it (the agent).
+
+mod capture;
+mod contain;
+mod edit;
+mod files;
+mod inputs;
+pub mod permission;
+pub mod process;
+pub mod reaper;
+pub mod registry;
+pub mod sandbox;
+mod search;
+mod shell;
+mod spawn;
+mod supervise;
+mod sweep;
+pub mod tree;
+mod walk;
+
+pub use process::Access;
+pub use registry::{EffectClass, Limits, ToolContext, ToolOutcome, ToolSpec};

@@ -1,0 +1,221 @@
+//! Runs one command to its end, whatever the command does.
+//!
+//! Used for the bash tool, for acceptance checks and for residual commands. It does not decide
+//! whether a command may run (`permission`) nor confine what it touches (`sandbox`).
+//!
+//! Each command has a thread of ours for as long as it lives, which starts it, feeds it, reads
+//! it and ends it. A thread, not a task, because the kernel's "kill the child when its parent
+//! dies" is tied to the *thread* that forked, and because a future may be dropped half-way:
+//! dropping the one from [`run`] cancels the command just as the token does.
+//!
+//! Invariants:
+//! * [`run`] returns: after the command's end, its timeout (plus 2 s of grace), or a cancel; an
+//!   inherited pipe delays it by 2 s at most;
+//! * when it has returned, no process of the call's session, and none that carries its marker,
+//!   is alive;
+//! * memory is bounded by `keep_bytes` per stream; the count and digest cover everything read;
+//! * the child's environment is the allow-list, the additions, and the two markers.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+pub use super::capture::Captured;
+use super::supervise;
+use super::sweep::{CALL_VAR, RUN_VAR};
+pub use super::sweep::{become_subreaper, survivors, sweep};
+
+/// What is kept of each stream unless said otherwise.
+pub const KEEP_BYTES: usize = 1024 * 1024;
+
+/// One command to run.
+#[derive(Debug, Clone)]
+pub struct CommandSpec {
+    pub argv: Vec<String>,
+    pub cwd: PathBuf,
+    /// Additions to the allow-list.
+    pub env: Vec<(String, String)>,
+    pub timeout: Duration,
+    /// What is kept of each stream: head and tail together.
+    pub keep_bytes: usize,
+    /// Exported as `NIGHTLOOP_RUN`, inherited by every descendant, found again by [`sweep`].
+    pub run_marker: String,
+    /// Fed to the command; without it stdin is `/dev/null`.
+    pub stdin: Option<Vec<u8>>,
+    /// What the command is meant to do. Not yet enforced: see [`super::sandbox::detect`].
+    pub access: Access,
+}
+
+impl CommandSpec {
+    /// A command with the usual limits: ten minutes, 1 MiB per stream, no stdin.
+    pub fn new(argv: Vec<String>, cwd: impl Into<PathBuf>, run_marker: impl Into<String>) -> Self {
+        Self {
+            argv,
+            cwd: cwd.into(),
+            env: Vec::new(),
+            timeout: Duration::from_secs(600),
+            keep_bytes: KEEP_BYTES,
+            run_marker: run_marker.into(),
+            stdin: None,
+            access: Access::ReadWrite,
+        }
+    }
+}
+
+/// Whether something may change the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    ReadOnly,
+    ReadWrite,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    Exited(i32),
+    Signaled(i32),
+    TimedOut,
+    Cancelled,
+    /// Why, with a hint.
+    NotStarted(String),
+}
+
+/// A command's end and what it wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessOutcome {
+    pub end: End,
+    pub stdout: Captured,
+    pub stderr: Captured,
+    pub millis: u64,
+}
+
+impl ProcessOutcome {
+    pub(super) fn without_output(end: End) -> Self {
+        Self {
+            end,
+            stdout: Captured::empty(),
+            stderr: Captured::empty(),
+            millis: 0,
+        }
+    }
+}
+
+/// Runs a command to its end. Never fails: what went wrong is in [`ProcessOutcome::end`].
+pub async fn run(spec: CommandSpec, cancel: &CancellationToken) -> ProcessOutcome {
+    if cancel.is_cancelled() {
+        return ProcessOutcome::without_output(End::Cancelled);
+    }
+    let started = Instant::now();
+    // Closing this end, by cancel or by dropping the future, tells the supervisor to stop.
+    let (stopped, stop) = match std::io::pipe() {
+        Ok(ends) => ends,
+        Err(error) => {
+            return not_started(format!("cannot make a pipe: {error}; too many open files?"));
+        }
+    };
+    let (report, mut outcome) = tokio::sync::oneshot::channel();
+    let supervise = move || {
+        // A receiver that is gone means the future was dropped; there is nobody to tell.
+        let _ = report.send(supervise::supervise(&spec, stopped));
+    };
+    let thread = std::thread::Builder::new()
+        .name("command".to_owned())
+        .spawn(supervise);
+    if let Err(error) = thread {
+        return not_started(format!(
+            "cannot start a thread: {error}; too many processes?"
+        ));
+    }
+    let received = tokio::select! {
+        biased;
+        received = &mut outcome => received,
+        () = cancel.cancelled() => {
+            drop(stop);
+            outcome.await
+        }
+    };
+    let mut outcome = received.unwrap_or_else(|_| {
+        not_started("the supervising thread ended without a report".to_owned())
+    });
+    outcome.millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    outcome
+}
+
+fn not_started(why: String) -> ProcessOutcome {
+    ProcessOutcome::without_output(End::NotStarted(why))
+}
+
+/// The environment variables a child may inherit, besides `LC_*`. Everything else, API keys
+/// above all, stays with us.
+const INHERITED: [&str; 8] = [
+    "PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "TMPDIR",
+];
+
+/// Clears a command's environment down to the allow-list.
+pub(super) fn only_allowed_env(command: &mut Command) {
+    command.env_clear();
+    for (name, value) in std::env::vars_os() {
+        let allowed = name
+            .to_str()
+            .is_some_and(|name| INHERITED.contains(&name) || name.starts_with("LC_"));
+        if allowed {
+            command.env(name, value);
+        }
+    }
+    // Without a terminal, a password prompt would only wait for the timeout.
+    command.env("GIT_TERMINAL_PROMPT", "0");
+}
+
+/// Builds the command, or says why it cannot be started.
+pub(super) fn build(spec: &CommandSpec, call: &str) -> Result<Command, String> {
+    let Some((program, arguments)) = spec.argv.split_first() else {
+        return Err("the command is empty; name a program".to_owned());
+    };
+    if !spec.cwd.is_dir() {
+        return Err(format!(
+            "the working directory {} does not exist or is no directory",
+            spec.cwd.display()
+        ));
+    }
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(&spec.cwd);
+    only_allowed_env(&mut command);
+    for (name, value) in &spec.env {
+        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+            return Err(format!(
+                "the environment addition {name:?} has an impossible name or value"
+            ));
+        }
+        command.env(name, value);
+    }
+    command.env(RUN_VAR, &spec.run_marker).env(CALL_VAR, call);
+    let stdin = if spec.stdin.is_some() {
+        Stdio::piped()
+    } else {
+        Stdio::null()
+    };
+    command
+        .stdin(stdin)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    Ok(command)
+}
+
+/// A name no other call on this machine has: our pid alone may be reused, so the time is in it.
+pub(super) fn new_call_id() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let nanos = now.map_or(0, |since| since.as_nanos());
+    format!(
+        "{}-{nanos}-{}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,321 @@
+//! The thread behind one command: starts it, feeds and reads its pipes, ends it, cleans up.
+//!
+//! One loop over `poll`, no tokio. The public face is `process`; the killing beyond the process
+//! group is `sweep`.
+//!
+//! Invariants: the leader is waited for only after its group and escapees are dead, so that its
+//! pid cannot pass to a stranger while we still send signals to it; every wait has a deadline.
+
+use std::collections::BTreeSet;
+use std::io::{self, PipeReader, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStdin};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+
+use super::capture::Capture;
+use super::process::{self, CommandSpec, End, ProcessOutcome};
+use super::spawn::{self, OnParentDeath};
+use super::sweep;
+
+/// Between TERM and KILL.
+const GRACE: Duration = Duration::from_secs(2);
+/// For pipes that somebody still holds open when the command is over.
+const DRAIN: Duration = Duration::from_secs(2);
+/// How often the leader is looked at where no pidfd can announce its end.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// Runs the command until it is over and nothing of it is left. `stop` closing means: cancel.
+pub(super) fn supervise(spec: &CommandSpec, stop: PipeReader) -> ProcessOutcome {
+    let call = process::new_call_id();
+    let spawned = process::build(spec, &call).and_then(|command| {
+        spawn::spawn(command, OnParentDeath::Kill).map_err(|error| why_not(spec, &error))
+    });
+    let mut child = match spawned {
+        Ok(child) => child,
+        Err(why) => return ProcessOutcome::without_output(End::NotStarted(why)),
+    };
+    let leader = child.id();
+    let since = sweep::start_time(leader);
+    let mut pipes = Pipes::new(&mut child, spec);
+    let exit = Exit::of(leader);
+
+    let stopped = match pipes.pump(Some(&exit), Some(&stop), after(spec.timeout)) {
+        Wake::Ended => None,
+        Wake::Deadline => Some(End::TimedOut),
+        Wake::Stopped => Some(End::Cancelled),
+    };
+    let mut seen = BTreeSet::new();
+    if stopped.is_some() {
+        // Some may have left the session and dropped the marker; their parents still name them.
+        seen.extend(sweep::descendants(leader));
+        signal_group(leader, Signal::TERM);
+        // What it writes while it shuts down is still read: a full pipe must not hold it up.
+        pipes.pump(Some(&exit), None, after(GRACE));
+        seen.extend(sweep::descendants(leader));
+    }
+    signal_group(leader, Signal::KILL);
+    // The signal is on its way; a leader in an uninterruptible wait is given up, not waited for.
+    pipes.pump(Some(&exit), None, after(GRACE));
+    sweep::end_call(&call, leader, since, &seen);
+    let status = if exit.happened() {
+        child.wait().ok()
+    } else {
+        child.try_wait().ok().flatten()
+    };
+    spawn::disown(leader);
+    pipes.stdin = None;
+    pipes.pump(None, None, after(DRAIN));
+
+    let end = stopped.unwrap_or_else(|| match status {
+        Some(status) => status
+            .code()
+            .map_or(End::Signaled(status.signal().unwrap_or(0)), End::Exited),
+        None => End::Signaled(Signal::KILL.as_raw()),
+    });
+    ProcessOutcome {
+        end,
+        stdout: pipes.stdout.kept.finish(),
+        stderr: pipes.stderr.kept.finish(),
+        millis: 0,
+    }
+}
+
+/// A start error, in words that tell what to do.
+fn why_not(spec: &CommandSpec, error: &io::Error) -> String {
+    let program = spec.argv.first().map_or("", String::as_str);
+    let hint = match error.kind() {
+        io::ErrorKind::NotFound => "is it installed, and in PATH?",
+        io::ErrorKind::PermissionDenied => "is it executable?",
+        io::ErrorKind::ArgumentListTooLong => {
+            "the command is too long; put it in a file and run that"
+        }
+        io::ErrorKind::InvalidInput => "a NUL byte cannot be passed to a program",
+        _ => "the system refused to start it",
+    };
+    format!("cannot start {program:?}: {error}; {hint}")
+}
+
+/// A timeout too long to add to the clock is as good as a year.
+fn after(wait: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(wait)
+        .unwrap_or(now + Duration::from_secs(31_536_000))
+}
+
+fn signal_group(leader: u32, signal: Signal) {
+    if let Some(pid) = to_pid(leader) {
+        // An error means that nobody is left in the group, which is what we want.
+        let _ = rustix::process::kill_process_group(pid, signal);
+    }
+}
+
+fn to_pid(pid: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(pid).ok()?)
+}
+
+/// Knows whether the leader has ended, without taking its exit status.
+struct Exit {
+    pid: Option<Pid>,
+    handle: Option<OwnedFd>,
+}
+
+impl Exit {
+    fn of(leader: u32) -> Self {
+        let pid = to_pid(leader);
+        #[cfg(target_os = "linux")]
+        let handle = pid.and_then(|pid| {
+            rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
+        });
+        #[cfg(not(target_os = "linux"))]
+        let handle = None;
+        Self { pid, handle }
+    }
+
+    fn happened(&self) -> bool {
+        let Some(pid) = self.pid else { return true };
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        match rustix::process::waitid(WaitId::Pid(pid), look) {
+            Ok(status) => status.is_some(),
+            Err(rustix::io::Errno::INTR) => false,
+            // No such child: nothing to wait for.
+            Err(_) => true,
+        }
+    }
+}
+
+/// Why [`Pipes::pump`] returned.
+enum Wake {
+    /// The leader ended; or, with no leader to watch, both streams did.
+    Ended,
+    Deadline,
+    Stopped,
+}
+
+/// One output stream: its pipe while open, and what is kept of it.
+struct Stream<R> {
+    pipe: Option<R>,
+    kept: Capture,
+}
+
+impl<R: Read> Stream<R> {
+    fn new(pipe: Option<R>, keep: usize) -> Self {
+        Self {
+            pipe,
+            kept: Capture::new(keep),
+        }
+    }
+
+    /// Reads once; called only when there is something to read, so it does not block.
+    fn read(&mut self, buffer: &mut [u8]) {
+        let Some(pipe) = &mut self.pipe else { return };
+        match pipe.read(buffer) {
+            Ok(0) => self.pipe = None,
+            Ok(count) => self.kept.push(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => self.pipe = None,
+        }
+    }
+}
+
+struct Pipes<'a> {
+    stdin: Option<ChildStdin>,
+    unwritten: &'a [u8],
+    stdout: Stream<std::process::ChildStdout>,
+    stderr: Stream<std::process::ChildStderr>,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Pipes<'a> {
+    fn new(child: &mut Child, spec: &'a CommandSpec) -> Self {
+        let stdin = child.stdin.take();
+        if let Some(pipe) = &stdin {
+            // A command that does not read its input must not block us in a write.
+            let _ = rustix::io::ioctl_fionbio(pipe, true);
+        }
+        Self {
+            stdin,
+            unwritten: spec.stdin.as_deref().unwrap_or_default(),
+            stdout: Stream::new(child.stdout.take(), spec.keep_bytes),
+            stderr: Stream::new(child.stderr.take(), spec.keep_bytes),
+            buffer: vec![0; 64 * 1024],
+        }
+    }
+
+    /// Moves bytes until something happens.
+    fn pump(&mut self, exit: Option<&Exit>, stop: Option<&PipeReader>, deadline: Instant) -> Wake {
+        loop {
+            match exit {
+                Some(exit) if exit.happened() => return Wake::Ended,
+                None if self.stdout.pipe.is_none() && self.stderr.pipe.is_none() => {
+                    return Wake::Ended;
+                }
+                _ => {}
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Wake::Deadline;
+            }
+            let handle = exit.and_then(|exit| exit.handle.as_ref());
+            let wait = if exit.is_some() && handle.is_none() {
+                left.min(GLANCE)
+            } else {
+                left
+            };
+            let ready = self.poll(handle.map(AsFd::as_fd), stop.map(AsFd::as_fd), wait);
+            if ready.stop {
+                return Wake::Stopped;
+            }
+            if ready.stdout {
+                self.stdout.read(&mut self.buffer);
+            }
+            if ready.stderr {
+                self.stderr.read(&mut self.buffer);
+            }
+            if ready.stdin {
+                self.feed();
+            }
+        }
+    }
+
+    fn poll(
+        &self,
+        exit: Option<BorrowedFd<'_>>,
+        stop: Option<BorrowedFd<'_>>,
+        wait: Duration,
+    ) -> Ready {
+        if self.stdin.is_some() && self.unwritten.is_empty() {
+            return Ready {
+                stdin: true,
+                ..Ready::default()
+            };
+        }
+        let stdin = self.stdin.as_ref().map(AsFd::as_fd);
+        let stdout = self.stdout.pipe.as_ref().map(AsFd::as_fd);
+        let stderr = self.stderr.pipe.as_ref().map(AsFd::as_fd);
+        let sources = [
+            (stop, PollFlags::IN),
+            (stdout, PollFlags::IN),
+            (stderr, PollFlags::IN),
+            (stdin, PollFlags::OUT),
+            (exit, PollFlags::IN),
+        ];
+        let open = || {
+            sources
+                .iter()
+                .enumerate()
+                .filter_map(|(at, (fd, want))| Some((at, (*fd)?, *want)))
+        };
+        let mut polled: Vec<PollFd<'_>> = open()
+            .map(|(_, fd, want)| PollFd::from_borrowed_fd(fd, want))
+            .collect();
+        let timeout = Timespec {
+            tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(wait.subsec_nanos()),
+        };
+        let mut ready = [false; 5];
+        match rustix::event::poll(&mut polled, Some(&timeout)) {
+            Ok(_) => {
+                for ((at, ..), fd) in open().zip(&polled) {
+                    ready[at] = !fd.revents().is_empty();
+                }
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            // Cannot happen with valid handles; if it does, do not spin.
+            Err(_) => std::thread::sleep(GLANCE.min(wait)),
+        }
+        let [stop, stdout, stderr, stdin, _] = ready;
+        Ready {
+            stop,
+            stdout,
+            stderr,
+            stdin,
+        }
+    }
+
+    /// Writes what fits; closes stdin at the end, or when the command no longer wants it.
+    fn feed(&mut self) {
+        let Some(pipe) = &mut self.stdin else { return };
+        if self.unwritten.is_empty() {
+            self.stdin = None;
+            return;
+        }
+        match pipe.write(self.unwritten) {
+            Ok(count) => self.unwritten = &self.unwritten[count..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => self.stdin = None,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Ready {
+    stop: bool,
+    stdout: bool,
+    stderr: bool,
+    stdin: bool,
+}

@@ -1,0 +1,252 @@
+//! Finds and kills processes that outlived what started them.
+//!
+//! A process group kill misses a child that called `setsid`, and a parent's death hides a double
+//! fork. The environment is inherited through both, so every command carries two markers: one
+//! for the run, one for the call. Here `/proc` is read for them.
+//!
+//! Not covered: a process that dropped or overwrote its environment *and* left its session *and*
+//! lost its parent. Only a pid namespace catches that one.
+//!
+//! Invariants: never signals ourselves; a signal goes to the process that was examined, not to a
+//! later one with the same pid; never reaps a child that has a waiter (`spawn::owned`). All
+//! waits are bounded. On other systems than Linux these functions do nothing.
+
+/// Names the run a process belongs to.
+pub(super) const RUN_VAR: &str = "NIGHTLOOP_RUN";
+/// Names the one call a process belongs to.
+pub(super) const CALL_VAR: &str = "NIGHTLOOP_CALL";
+
+#[cfg(target_os = "linux")]
+pub use linux::{become_subreaper, survivors, sweep};
+#[cfg(target_os = "linux")]
+pub(super) use linux::{descendants, end_call, start_time};
+
+#[cfg(not(target_os = "linux"))]
+mod elsewhere {
+    use std::collections::BTreeSet;
+
+    pub fn become_subreaper() {}
+    pub fn sweep(_run_marker: &str) -> usize {
+        0
+    }
+    pub fn survivors(_run_marker: &str) -> Vec<u32> {
+        Vec::new()
+    }
+    pub fn end_call(_call: &str, _leader: u32, _since: u64, _seen: &BTreeSet<(u32, u64)>) -> usize {
+        0
+    }
+    pub fn descendants(_leader: u32) -> BTreeSet<(u32, u64)> {
+        BTreeSet::new()
+    }
+    pub fn start_time(_pid: u32) -> u64 {
+        0
+    }
+}
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::{become_subreaper, survivors, sweep};
+#[cfg(not(target_os = "linux"))]
+pub(super) use elsewhere::{descendants, end_call, start_time};
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::fs;
+    use std::time::{Duration, Instant};
+
+    use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
+
+    use super::{CALL_VAR, RUN_VAR};
+    use crate::tool::spawn;
+
+    /// A killed process may need time to leave the kernel; one in an uninterruptible wait never
+    /// does, and we do not wait for it longer than this.
+    const BOUND: Duration = Duration::from_secs(5);
+
+    /// Makes orphans of our children our own children, so that they cannot hide behind init.
+    pub fn become_subreaper() {
+        // Failing only means that orphans go to init; the sweep still finds them.
+        let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    }
+
+    /// Kills every process that carries the run's marker, except ourselves; returns how many.
+    pub fn sweep(run_marker: &str) -> usize {
+        if run_marker.is_empty() {
+            return 0;
+        }
+        let needle = format!("{RUN_VAR}={run_marker}");
+        hunt(|process| carries(process.pid, &needle))
+    }
+
+    /// The live processes that carry the run's marker, except ourselves.
+    pub fn survivors(run_marker: &str) -> Vec<u32> {
+        if run_marker.is_empty() {
+            return Vec::new();
+        }
+        let needle = format!("{RUN_VAR}={run_marker}");
+        let ourselves = std::process::id();
+        let table = table();
+        let alive = table.values().filter(|p| p.pid != ourselves && !p.dead);
+        alive
+            .filter(|p| carries(p.pid, &needle))
+            .map(|p| p.pid)
+            .collect()
+    }
+
+    /// Kills what is left of one call: its session, whoever carries its marker, and the
+    /// descendants that were seen while it ran. The leader itself must be dead and not yet
+    /// waited for, so that its pid still names this session and no other.
+    pub fn end_call(call: &str, leader: u32, since: u64, seen: &BTreeSet<(u32, u64)>) -> usize {
+        let needle = format!("{CALL_VAR}={call}");
+        hunt(|process| {
+            // Older than the call: cannot come from it, and its environment need not be read.
+            process.started >= since
+                && process.pid != leader
+                && (process.session == leader
+                    || seen.contains(&(process.pid, process.started))
+                    || carries(process.pid, &needle))
+        })
+    }
+
+    /// The live descendants of a process, each as pid and start time. To be taken while it
+    /// lives: its death cuts the tie.
+    pub fn descendants(leader: u32) -> BTreeSet<(u32, u64)> {
+        let table = table();
+        let found = table
+            .values()
+            .filter(|process| !process.dead && descends(process, leader, &table));
+        found
+            .map(|process| (process.pid, process.started))
+            .collect()
+    }
+
+    /// When a process started, in kernel ticks; 0 if it is gone.
+    pub fn start_time(pid: u32) -> u64 {
+        examine(pid).map_or(0, |process| process.started)
+    }
+
+    struct Process {
+        pid: u32,
+        parent: u32,
+        session: u32,
+        started: u64,
+        /// A zombie: it runs no more, only its exit status is left.
+        dead: bool,
+    }
+
+    /// Kills what `is_prey` names until two looks in a row find nothing, or time is up. Two,
+    /// because a process in the middle of `exec` has no environment for a moment.
+    fn hunt(is_prey: impl Fn(&Process) -> bool) -> usize {
+        let deadline = Instant::now() + BOUND;
+        let ourselves = std::process::id();
+        let mut killed: BTreeSet<(u32, u64)> = BTreeSet::new();
+        let mut quiet = 0;
+        while quiet < 2 && Instant::now() < deadline {
+            let table = table();
+            let mut seen = false;
+            for process in table.values() {
+                if process.pid == ourselves || process.dead || !is_prey(process) {
+                    continue;
+                }
+                seen = true;
+                if kill(process) {
+                    killed.insert((process.pid, process.started));
+                }
+            }
+            reap(&killed, &table, ourselves);
+            if seen {
+                quiet = 0;
+                std::thread::sleep(Duration::from_millis(1));
+            } else {
+                quiet += 1;
+            }
+        }
+        reap(&killed, &table(), ourselves);
+        killed.len()
+    }
+
+    /// Sends KILL to exactly the process that was examined.
+    fn kill(process: &Process) -> bool {
+        let Some(pid) = to_pid(process.pid) else {
+            return false;
+        };
+        match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
+            // The handle pins whoever has the pid now; the start time says whether it is still
+            // the one we looked at.
+            Ok(handle) => {
+                start_time(process.pid) == process.started
+                    && rustix::process::pidfd_send_signal(handle, Signal::KILL).is_ok()
+            }
+            Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {
+                start_time(process.pid) == process.started
+                    && rustix::process::kill_process(pid, Signal::KILL).is_ok()
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Collects the exit status of killed orphans that became our children.
+    fn reap(killed: &BTreeSet<(u32, u64)>, table: &BTreeMap<u32, Process>, ourselves: u32) {
+        let owned = spawn::owned();
+        for (pid, started) in killed {
+            let ours = table
+                .get(pid)
+                .is_some_and(|p| p.started == *started && p.parent == ourselves);
+            if ours && !owned.contains(pid) {
+                let _ = rustix::process::waitpid(to_pid(*pid), WaitOptions::NOHANG);
+            }
+        }
+    }
+
+    fn descends(process: &Process, ancestor: u32, table: &BTreeMap<u32, Process>) -> bool {
+        let mut parent = process.parent;
+        // The table is a snapshot of a moving thing; the bound keeps a torn one from looping.
+        for _ in 0..table.len() {
+            if parent == ancestor {
+                return true;
+            }
+            match table.get(&parent) {
+                Some(next) if next.parent != 0 => parent = next.parent,
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    /// Whether the environment a process was started with holds this `NAME=value`.
+    fn carries(pid: u32, needle: &str) -> bool {
+        fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
+            environ
+                .split(|byte| *byte == 0)
+                .any(|var| var == needle.as_bytes())
+        })
+    }
+
+    fn table() -> BTreeMap<u32, Process> {
+        let Ok(entries) = fs::read_dir("/proc") else {
+            return BTreeMap::new();
+        };
+        let pids = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter_map(|pid| Some((pid, examine(pid)?))).collect()
+    }
+
+    fn examine(pid: u32) -> Option<Process> {
+        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        // The second field is the program's name, which may hold spaces and parentheses.
+        let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
+        let rest = std::str::from_utf8(&stat[after_name..]).ok()?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        Some(Process {
+            pid,
+            dead: matches!(*fields.first()?, "Z" | "X" | "x"),
+            parent: fields.get(1)?.parse().ok()?,
+            session: fields.get(3)?.parse().ok()?,
+            started: fields.get(19)?.parse().ok()?,
+        })
+    }
+
+    fn to_pid(pid: u32) -> Option<Pid> {
+        Pid::from_raw(i32::try_from(pid).ok()?)
+    }
+}
