@@ -1,1 +1,20 @@
 //! The driver: performs effects, feeds results back as inputs, keeps nothing the journal lacks.
+//!
+//! [`driver::Driver`] asks the machine what to do, does it, and records the result. [`session`] opens and
+//! creates runs. Effects live in files of their own; none of them decides anything.
+
+mod agents;
+pub mod backends;
+mod diff;
+pub mod driver;
+pub mod error;
+mod finish;
+mod learn;
+pub mod observer;
+pub mod places;
+mod probes;
+mod protect;
+pub mod session;
+pub mod signals;
+mod tools;
+mod workspace;

@@ -165,7 +165,9 @@ impl CallState {
             | ReplyMove::StartFresh
             | ReplyMove::Refused
             | ReplyMove::Stop => {
-                self.messages.push(reply.message);
+                if !reply.empty {
+                    self.messages.push(reply.message);
+                }
                 self.reply = Some(reply.clone());
             }
         }

@@ -358,6 +358,8 @@ pub struct LlmResponded {
     pub message: Digest,
     pub stop: String,
     pub next: ReplyMove,
+    /// An empty reply is not put into the conversation: the API would refuse it there.
+    pub empty: bool,
     pub tool_uses: Vec<ToolUse>,
     pub usage: Usage,
     /// `None`: the price of this model is unknown.

@@ -168,18 +168,22 @@ pub fn claims_success(state: &RunState) -> bool {
     certificate.is_some_and(|certificate| certificate.kind.is_success())
 }
 
-/// Has a stop signal to be obeyed right here? A finished success is certified first, unless the engine
-/// itself is told to go: work that is complete beats a stop, but not a closing terminal.
+/// Has the stop signal that was seen to be obeyed right here?
 pub fn must_stop(state: &RunState) -> bool {
-    let Some(seen) = &state.backpressure else { return false };
+    state.backpressure.as_ref().is_some_and(|seen| stops(state, seen.signal))
+}
+
+/// Would this signal stop the run where it is? A finished success is certified first, unless the engine
+/// itself is told to go: work that is complete beats a stop, but not a closing terminal.
+pub fn stops(state: &RunState, signal: Signal) -> bool {
     match state.state {
         // The learnings of a certified iteration are written first; that takes no process and no time.
         State::AccumulateLearnings | State::GlowCheck => false,
         State::BudgetCheck => {
-            let told_to_go = matches!(seen.signal, Signal::UserInterrupt | Signal::Terminated);
+            let told_to_go = matches!(signal, Signal::UserInterrupt | Signal::Terminated);
             told_to_go || !claims_success(state)
         }
-        _ => true,
+        _ => state.halt.is_none(),
     }
 }
 

@@ -1,0 +1,290 @@
+//! Creates runs and opens them again: directories, locks, genesis, recovery.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::evidence::store::{self, Durability};
+use crate::journal::{self, Blobs, Draft, JournalError, Record, RunDir, RunLock, SystemClock, Tail, Writer, WriterOptions};
+use crate::machine::event::{Event, REDUCER_VERSION, RunResumed, RunStarted};
+use crate::machine::fold::{self, Stamped};
+use crate::machine::run::RunState;
+use crate::model::budget;
+use crate::model::canonical;
+use crate::model::digest::Digest;
+use crate::model::ids::RunId;
+use crate::model::loop_file::{self, LoopFile};
+use crate::tool::sandbox;
+
+use super::error::EngineError;
+use super::places::StateRoot;
+
+/// Recoveries in a row that got nowhere; then a person has to look.
+const MAX_STALLED_RESUMES: u32 = 3;
+
+/// A run that this process owns.
+pub struct Session {
+    pub root: StateRoot,
+    pub run_dir: RunDir,
+    pub workspace: PathBuf,
+    pub writer: Writer,
+    pub blobs: Blobs,
+    pub state: RunState,
+    _run_lock: RunLock,
+    _workspace_lock: RunLock,
+}
+
+/// A declaration as read from disk.
+pub struct Declaration {
+    pub file: LoopFile,
+    pub sha256: Digest,
+}
+
+/// Reads loop.yaml with its limits. Nothing is written.
+pub fn read_declaration(path: &Path) -> Result<Declaration, EngineError> {
+    let name = path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
+    let meta = fs::metadata(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => EngineError::usage(
+            format!("{} does not exist", path.display()),
+            "`nightloop init` writes one; `nightloop demo` shows a whole run",
+        ),
+        _ => EngineError::io("cannot read the declaration", path, e),
+    })?;
+    if !meta.is_file() || meta.len() > loop_file::MAX_BYTES {
+        return Err(EngineError::usage(
+            format!("{name} is {} bytes: at most {} are read", meta.len(), loop_file::MAX_BYTES),
+            "a declaration is short; move data into files that the checks read",
+        ));
+    }
+    let bytes = fs::read(path).map_err(|e| EngineError::io("cannot read the declaration", path, e))?;
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|e| EngineError::usage(format!("{name} is not UTF-8 (byte {})", e.valid_up_to()), "save it as UTF-8"))?;
+    let file = loop_file::parse(text, &name).map_err(EngineError::Declaration)?;
+    if file.acceptance_criteria.as_ref().is_some_and(Vec::is_empty) {
+        let line = text.lines().position(|line| line.starts_with("acceptance_criteria")).map(|index| index + 1);
+        return Err(EngineError::NeedInfo(crate::model::diagnose::Diagnostic {
+            file: name,
+            line,
+            column: None,
+            message: "acceptance_criteria is empty: a loop without criteria can never be done".to_owned(),
+            hint: Some("add at least one criterion with a `check`".to_owned()),
+        }));
+    }
+    Ok(Declaration { file, sha256: Digest::of(&bytes) })
+}
+
+impl Session {
+    /// Starts a new run in a workspace.
+    pub fn create(root: &StateRoot, workspace: &Path, declaration: Declaration) -> Result<Self, EngineError> {
+        let workspace = canonical_workspace(workspace)?;
+        let workspace_lock = lock_workspace(root, &workspace)?;
+        let run = RunId::parse(&ulid::Ulid::generate().to_string())
+            .ok_or_else(|| EngineError::Internal("a generated run id is not valid".to_owned()))?;
+        let path = root.run(&run);
+        fs::create_dir_all(&path).map_err(|e| EngineError::io("cannot create the run directory", &path, e))?;
+        private(&path)?;
+        let run_lock = RunLock::acquire(&path)?;
+        let started = run_started(&run, declaration);
+        let run_dir = RunDir::create(&path, genesis(&run, &workspace, &started)?.as_bytes())?;
+        remember_run(root, &workspace, &run)?;
+        let tail = Tail::fresh(run_dir.genesis_digest());
+        let writer = Writer::start(&run_dir, tail, Box::new(SystemClock), WriterOptions::default())?;
+        let records = writer.append_blocking(vec![draft(None, &started.into())?])?;
+        let first = records.first().ok_or_else(|| EngineError::Internal("no first event".to_owned()))?;
+        let state = fold::start(&stamped(first)?)?;
+        let blobs = run_dir.blobs();
+        Ok(Self {
+            root: root.clone(),
+            run_dir,
+            workspace,
+            writer,
+            blobs,
+            state,
+            _run_lock: run_lock,
+            _workspace_lock: workspace_lock,
+        })
+    }
+
+    /// Opens a run again, repairs a torn tail, and records that it goes on.
+    pub fn resume(root: &StateRoot, run: &RunId) -> Result<Self, EngineError> {
+        let path = root.run(run);
+        let run_dir = RunDir::open(&path)?;
+        let workspace = workspace_of(&run_dir)?;
+        let workspace_lock = lock_workspace(root, &workspace)?;
+        let run_lock = RunLock::acquire(&path)?;
+        let mut folded: Option<RunState> = None;
+        let recovered = journal::recover(&run_dir, &run_lock, &mut |record| {
+            fold_record(&mut folded, &record).map_err(|e| JournalError::Invalid { detail: e.to_string() })
+        })?;
+        let state = folded.ok_or_else(|| {
+            EngineError::usage(
+                format!("run {run} was created but never started: its journal is empty"),
+                "start a new run with `nightloop run`",
+            )
+        })?;
+        if state.stalled_resumes >= MAX_STALLED_RESUMES {
+            return Err(EngineError::Resumable {
+                message: format!("run {run} was resumed {MAX_STALLED_RESUMES} times without getting any further"),
+                hint: "something ends the engine at the same place each time; `nightloop status` shows where".to_owned(),
+            });
+        }
+        remember_run(root, &workspace, run)?;
+        // A new seal is written at the next halt; the old one vouches for an older head.
+        let seal = path.join("seal.json");
+        if seal.exists() {
+            let kept = path.join(format!("seal-{}.json", recovered.tail.next_seq));
+            fs::rename(&seal, &kept).map_err(|e| EngineError::io("cannot set the old seal aside", &seal, e))?;
+        }
+        let writer = Writer::start(&run_dir, recovered.tail, Box::new(SystemClock), WriterOptions::default())?;
+        let blobs = run_dir.blobs();
+        let mut session = Self {
+            root: root.clone(),
+            run_dir,
+            workspace,
+            writer,
+            blobs,
+            state,
+            _run_lock: run_lock,
+            _workspace_lock: workspace_lock,
+        };
+        let resumed = RunResumed {
+            engine_version: env!("CARGO_PKG_VERSION").to_owned(),
+            reducer_version: REDUCER_VERSION,
+            attempt: session.state.stalled_resumes + 1,
+            torn_bytes: recovered.torn.as_ref().map_or(0, |torn| torn.bytes),
+            torn_sha256: recovered.torn.as_ref().map(|torn| torn.sha256),
+        };
+        let event = Event::from(resumed);
+        crate::machine::step::legal(&session.state, &event)
+            .map_err(|why| EngineError::usage(why, "start a new run with `nightloop run`"))?;
+        let records = session.writer.append_blocking(vec![draft(None, &event)?])?;
+        for record in &records {
+            fold::apply(&mut session.state, &stamped(record)?)?;
+        }
+        Ok(session)
+    }
+}
+
+/// Reads a run without owning it.
+pub fn read_state(root: &StateRoot, run: &RunId) -> Result<RunState, EngineError> {
+    let run_dir = RunDir::open(&root.run(run))?;
+    let mut folded = None;
+    for record in journal::read(&run_dir) {
+        match record {
+            Ok(record) => fold_record(&mut folded, &record)?,
+            // The owner is writing this line right now, or died while it did.
+            Err(JournalError::Torn { .. }) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    folded.ok_or_else(|| EngineError::usage(format!("run {run} has no events yet"), "try again in a moment"))
+}
+
+/// Folds one journal record; the journal's own bookkeeping is passed over.
+pub fn fold_record(folded: &mut Option<RunState>, record: &Record) -> Result<(), EngineError> {
+    if record.kind == journal::SEGMENT_END {
+        return Ok(());
+    }
+    let stamped = stamped(record)?;
+    match folded {
+        None => *folded = Some(fold::start(&stamped)?),
+        Some(state) => fold::apply(state, &stamped)?,
+    }
+    Ok(())
+}
+
+/// A journal record as an event.
+pub fn stamped(record: &Record) -> Result<Stamped, EngineError> {
+    let event = Event::parse(&record.kind, record.data.get())
+        .ok_or_else(|| EngineError::NewerEvents { kind: record.kind.clone() })?
+        .map_err(|e| EngineError::Journal(JournalError::Invalid { detail: format!("event {}: {e}", record.seq) }))?;
+    Ok(Stamped {
+        seq: record.seq,
+        ts: record.ts.clone(),
+        mono_ms: record.mono_ms,
+        boot: record.boot.clone(),
+        event,
+    })
+}
+
+/// An event as a journal draft.
+pub fn draft(iteration: Option<u32>, event: &Event) -> Result<Draft, EngineError> {
+    let data = event.data().map_err(|e| EngineError::Internal(format!("cannot write {}: {e}", event.kind())))?;
+    Ok(Draft { iter: iteration, kind: event.kind().to_owned(), data })
+}
+
+fn run_started(run: &RunId, declaration: Declaration) -> RunStarted {
+    let budget = budget::effective(&declaration.file.budget, declaration.file.profile);
+    let warnings =
+        budget.clamps.iter().map(|c| format!("{} {} was raised to {}", c.limit, c.requested, c.used)).collect();
+    RunStarted {
+        run: run.clone(),
+        engine_version: env!("CARGO_PKG_VERSION").to_owned(),
+        reducer_version: REDUCER_VERSION,
+        started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        loop_sha256: declaration.sha256,
+        declaration: declaration.file,
+        budget,
+        sandbox: sandbox::detect().name,
+        warnings,
+    }
+}
+
+fn genesis(run: &RunId, workspace: &Path, started: &RunStarted) -> Result<String, EngineError> {
+    let value = json!({
+        "nightloop": 1,
+        "run": run,
+        "workspace": workspace.to_string_lossy(),
+        "loop_sha256": started.loop_sha256,
+        "engine_version": started.engine_version,
+        "reducer_version": started.reducer_version,
+        "sandbox": started.sandbox,
+        "started": started.started,
+    });
+    canonical::pretty(&value).map_err(|e| EngineError::Internal(e.to_string()))
+}
+
+/// The workspace a run belongs to.
+pub fn workspace_of(run_dir: &RunDir) -> Result<PathBuf, EngineError> {
+    let value: Value = serde_json::from_slice(run_dir.genesis())
+        .map_err(|e| EngineError::Journal(JournalError::Invalid { detail: format!("genesis.json: {e}") }))?;
+    let path = value.get("workspace").and_then(Value::as_str);
+    path.map(PathBuf::from)
+        .ok_or_else(|| EngineError::Journal(JournalError::Invalid { detail: "genesis.json names no workspace".into() }))
+}
+
+/// One spelling for one directory.
+pub fn canonical_workspace(workspace: &Path) -> Result<PathBuf, EngineError> {
+    workspace.canonicalize().map_err(|e| EngineError::io("cannot find the workspace", workspace, e))
+}
+
+/// Two runs in one workspace would fight over its files.
+fn lock_workspace(root: &StateRoot, workspace: &Path) -> Result<RunLock, EngineError> {
+    let dir = root.workspace(workspace);
+    fs::create_dir_all(&dir).map_err(|e| EngineError::io("cannot create the state directory", &dir, e))?;
+    private(root.path())?;
+    RunLock::acquire(&dir).map_err(|error| match error {
+        JournalError::Locked { owner, .. } => {
+            let run = root.run_of(workspace).map_or_else(|| "a run".to_owned(), |run| format!("run {run}"));
+            EngineError::Busy {
+                message: format!("{run} already works in {}: {owner}", workspace.display()),
+                hint: "`nightloop status` shows it, `nightloop stop` ends it".to_owned(),
+            }
+        }
+        other => other.into(),
+    })
+}
+
+fn remember_run(root: &StateRoot, workspace: &Path, run: &RunId) -> Result<(), EngineError> {
+    let path = root.workspace(workspace).join("run");
+    store::replace(&path, format!("{run}\n").as_bytes(), Durability::Synced)
+        .map_err(|e| EngineError::io("cannot remember the run", &path, e))
+}
+
+/// Prompts and tool output may hold what is nobody else's business.
+fn private(path: &Path) -> Result<(), EngineError> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+        .map_err(|e| EngineError::io("cannot protect the state directory", path, e))
+}

@@ -1,0 +1,177 @@
+//! Stop signals from outside: scratch/STOP, SIGINT, SIGTERM, a full disk. SIGHUP is survived.
+//!
+//! The first signal wins and stays until the run is resumed. A second SIGINT or SIGTERM ends the process at
+//! once; the reaper then ends its children.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use notify::Watcher;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use crate::machine::event::Signal;
+
+/// The file whose existence is backpressure, relative to the workspace.
+pub const STOP_FILE: &str = "scratch/STOP";
+/// The backstop where file events do not arrive.
+const POLL: Duration = Duration::from_millis(50);
+/// Above this share of used space nothing new is started.
+const DISK_FULL_PERCENT: u64 = 90;
+
+/// A stop signal with its particulars.
+pub type Seen = (Signal, String);
+
+/// Listens for stop signals.
+pub struct Signals {
+    seen: watch::Receiver<Option<Seen>>,
+    sender: watch::Sender<Option<Seen>>,
+    workspace: PathBuf,
+    tasks: Vec<JoinHandle<()>>,
+    _watcher: Option<notify::RecommendedWatcher>,
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+impl Signals {
+    /// Starts listening. Needs a running tokio runtime.
+    pub fn listen(workspace: &Path) -> std::io::Result<Self> {
+        let (sender, seen) = watch::channel(None);
+        let mut tasks = vec![
+            on_signal(SignalKind::interrupt(), Signal::UserInterrupt, 130, sender.clone())?,
+            on_signal(SignalKind::terminate(), Signal::Terminated, 143, sender.clone())?,
+            survive_hangup()?,
+        ];
+        let (watcher, task) = watch_stop_file(workspace, sender.clone());
+        tasks.push(task);
+        Ok(Self { seen, sender, workspace: workspace.to_owned(), tasks, _watcher: watcher })
+    }
+
+    /// The signal that was seen, if any.
+    pub fn seen(&self) -> Option<Seen> {
+        self.seen.borrow().clone()
+    }
+
+    /// A signal the engine found itself.
+    pub fn raise(&self, signal: Signal, detail: impl Into<String>) {
+        raise(&self.sender, signal, detail.into());
+    }
+
+    /// Waits for a signal.
+    pub fn waiter(&self) -> watch::Receiver<Option<Seen>> {
+        self.seen.clone()
+    }
+
+    /// Looks at what no event tells: the disk, and a STOP file that was there before we listened.
+    pub fn poll(&self) {
+        if self.workspace.join(STOP_FILE).exists() {
+            self.raise(Signal::StopFile, "");
+        }
+        if let Some(percent) = disk_used_percent(&self.workspace)
+            && percent > DISK_FULL_PERCENT
+        {
+            self.raise(Signal::DiskUsage, format!("{percent} % used"));
+        }
+    }
+}
+
+/// Resolves when a signal is there.
+pub async fn wait(mut receiver: watch::Receiver<Option<Seen>>) -> Seen {
+    match receiver.wait_for(Option::is_some).await {
+        Ok(seen) => match seen.clone() {
+            Some(seen) => seen,
+            None => std::future::pending().await,
+        },
+        // The sender lives as long as the engine.
+        Err(_) => std::future::pending().await,
+    }
+}
+
+fn raise(sender: &watch::Sender<Option<Seen>>, signal: Signal, detail: String) {
+    sender.send_if_modified(|seen| {
+        let first = seen.is_none();
+        if first {
+            *seen = Some((signal, detail));
+        }
+        first
+    });
+}
+
+fn on_signal(
+    kind: SignalKind,
+    meaning: Signal,
+    exit_code: i32,
+    sender: watch::Sender<Option<Seen>>,
+) -> std::io::Result<JoinHandle<()>> {
+    let mut stream = signal(kind)?;
+    Ok(tokio::spawn(async move {
+        let mut times = 0;
+        while stream.recv().await.is_some() {
+            times += 1;
+            if times > 1 {
+                // Asked twice: go now. The journal is safe, the reaper sweeps the children.
+                std::process::exit(exit_code);
+            }
+            raise(&sender, meaning, String::new());
+        }
+    }))
+}
+
+/// A run outlives its terminal.
+fn survive_hangup() -> std::io::Result<JoinHandle<()>> {
+    let mut stream = signal(SignalKind::hangup())?;
+    Ok(tokio::spawn(async move { while stream.recv().await.is_some() {} }))
+}
+
+fn watch_stop_file(
+    workspace: &Path,
+    sender: watch::Sender<Option<Seen>>,
+) -> (Option<notify::RecommendedWatcher>, JoinHandle<()>) {
+    let (wake, mut woken) = mpsc::channel::<()>(1);
+    let watcher = notify::recommended_watcher(move |_: notify::Result<notify::Event>| {
+        // A full channel means a look is already due.
+        let _ = wake.try_send(());
+    })
+    .ok()
+    .and_then(|mut watcher| {
+        let scratch = workspace.join("scratch");
+        let target = if scratch.is_dir() { scratch } else { workspace.to_owned() };
+        watcher.watch(&target, notify::RecursiveMode::NonRecursive).ok()?;
+        Some(watcher)
+    });
+    let stop_file = workspace.join(STOP_FILE);
+    let task = tokio::spawn(async move {
+        loop {
+            if stop_file.exists() {
+                raise(&sender, Signal::StopFile, String::new());
+                return;
+            }
+            tokio::select! {
+                _ = woken.recv() => {}
+                () = tokio::time::sleep(POLL) => {}
+            }
+        }
+    });
+    (watcher, task)
+}
+
+/// Used space of the workspace's file system, in whole percent rounded up.
+fn disk_used_percent(workspace: &Path) -> Option<u64> {
+    // Tests must not depend on the disk of the machine they run on.
+    #[cfg(debug_assertions)]
+    if let Ok(text) = std::env::var("NIGHTLOOP_TEST_DISK_PERCENT") {
+        return text.parse().ok();
+    }
+    let stat = rustix::fs::statvfs(workspace).ok()?;
+    let used = stat.f_blocks.saturating_sub(stat.f_bfree);
+    // As `df` counts: what is reserved for root is neither used nor free for us.
+    let visible = used.saturating_add(stat.f_bavail);
+    if visible == 0 { None } else { Some((used * 100).div_ceil(visible)) }
+}
