@@ -1,0 +1,135 @@
+//! The agents of a loop, ready to be called.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::agent::rehearsal::{Script, Server, Speed};
+use crate::agent::{Anthropic, AnthropicConfig, AuthStyle, Backend, Thinking, Usage};
+use crate::model::decimal::Exact;
+use crate::model::loop_file::{AgentDecl, Auth, BackendName, LoopFile, PriceDecl};
+
+use super::error::EngineError;
+
+/// Tokens a reply may have when loop.yaml does not say.
+const DEFAULT_MAX_TOKENS: u32 = 16_384;
+
+/// One configured agent.
+pub struct Agent {
+    pub backend: Arc<dyn Backend>,
+    pub backend_name: &'static str,
+    pub model: String,
+    pub max_tokens: u32,
+    pub thinking: Option<Thinking>,
+    pub effort: Option<String>,
+    price: Option<PriceDecl>,
+}
+
+/// All agents by name. Rehearsal servers live as long as this.
+pub struct Agents {
+    by_name: BTreeMap<String, Agent>,
+    servers: Vec<Server>,
+}
+
+impl Agents {
+    /// Builds clients and starts rehearsal servers. Spends nothing.
+    pub async fn prepare(declared: &LoopFile, workspace: &Path, speed: Speed) -> Result<Self, EngineError> {
+        let mut agents = Self { by_name: BTreeMap::new(), servers: Vec::new() };
+        for (name, decl) in &declared.agents {
+            let agent = match decl.backend {
+                BackendName::Anthropic => anthropic(name, decl)?,
+                BackendName::Rehearsal => agents.rehearsal(name, decl, workspace, speed).await?,
+            };
+            agents.by_name.insert(name.clone(), agent);
+        }
+        Ok(agents)
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Agent> {
+        self.by_name.get(name)
+    }
+
+    async fn rehearsal(
+        &mut self,
+        name: &str,
+        decl: &AgentDecl,
+        workspace: &Path,
+        speed: Speed,
+    ) -> Result<Agent, EngineError> {
+        let script_name = decl.script.as_deref().unwrap_or("rehearsal.yaml");
+        let path = workspace.join(script_name);
+        let text = std::fs::read_to_string(&path).map_err(|e| EngineError::io("cannot read the rehearsal script", &path, e))?;
+        let script = Script::parse(&text, script_name)
+            .map_err(|e| EngineError::usage(e.to_string(), "docs/rehearsal.md describes the format"))?;
+        let model = script.model.clone();
+        let server = Server::start(script, speed)
+            .await
+            .map_err(|e| EngineError::usage(format!("the rehearsal server cannot listen: {e}"), "it needs a loopback port"))?;
+        let config = AnthropicConfig { base_url: server.base_url(), ..AnthropicConfig::default() };
+        self.servers.push(server);
+        Ok(Agent {
+            backend: Arc::new(client(name, config)?),
+            backend_name: BackendName::Rehearsal.name(),
+            model: decl.model.clone().unwrap_or(model),
+            max_tokens: decl.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
+            thinking: None,
+            effort: None,
+            price: decl.price.clone(),
+        })
+    }
+}
+
+fn anthropic(name: &str, decl: &AgentDecl) -> Result<Agent, EngineError> {
+    let defaults = AnthropicConfig::default();
+    let variable = decl.api_key_env.as_deref().unwrap_or("ANTHROPIC_API_KEY");
+    let api_key = std::env::var(variable).ok().filter(|key| !key.is_empty());
+    if api_key.is_none() && decl.base_url.is_none() {
+        return Err(EngineError::usage(
+            format!("agent `{name}` needs a key, and {variable} is not set"),
+            "export the key, or use `backend: rehearsal` to try the loop without one",
+        ));
+    }
+    let config = AnthropicConfig {
+        base_url: decl.base_url.clone().unwrap_or(defaults.base_url.clone()),
+        api_key,
+        auth: match decl.auth {
+            Some(Auth::XApiKey) => AuthStyle::XApiKey,
+            Some(Auth::Bearer) | None => AuthStyle::Bearer,
+        },
+        version: decl.api_version.clone().unwrap_or(defaults.version.clone()),
+        ..defaults
+    };
+    Ok(Agent {
+        backend: Arc::new(client(name, config)?),
+        backend_name: BackendName::Anthropic.name(),
+        model: decl.model.clone().unwrap_or_default(),
+        max_tokens: decl.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
+        thinking: Some(Thinking::summarized()),
+        effort: decl.effort.map(|effort| effort.name().to_owned()),
+        price: decl.price.clone(),
+    })
+}
+
+fn client(name: &str, config: AnthropicConfig) -> Result<Anthropic, EngineError> {
+    Anthropic::new(config)
+        .map_err(|e| EngineError::usage(format!("agent `{name}` cannot be set up: {e}"), "check its base_url and key"))
+}
+
+impl Agent {
+    /// What a reply cost; `None` when no price is declared: unknown is not zero.
+    pub fn cost(&self, usage: &Usage) -> Option<Exact> {
+        let price = self.price.as_ref()?;
+        let per_token = Exact::parse("0.000001").ok()?;
+        let part = |tokens: u64, per_million: Exact| {
+            Exact::from_u64(tokens).checked_mul(per_million)?.checked_mul(per_token)
+        };
+        part(usage.input_tokens, price.input)?
+            .checked_add(part(usage.output_tokens, price.output)?)?
+            .checked_add(part(usage.cache_read_input_tokens, price.cache_read.unwrap_or(price.input))?)?
+            .checked_add(part(usage.cache_creation_input_tokens, price.cache_write.unwrap_or(price.input))?)
+    }
+
+    pub fn has_price(&self) -> bool {
+        self.price.is_some()
+    }
+}

@@ -1,0 +1,257 @@
+//! The loop of the engine: ask the machine what to do, do it, record it.
+//!
+//! The driver decides nothing. It holds what cannot be folded (connections, caches, the watch for stop
+//! signals); losing all of it loses no truth.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use crate::evidence::render;
+use crate::evidence::store::{self, Durability};
+use crate::journal::{self, JournalError};
+use crate::machine::event::{BackpressureSeen, BudgetCut, Event, Signal};
+use crate::machine::fold;
+use crate::machine::next::{self, Todo};
+use crate::machine::run::RunState;
+use crate::machine::step::{self, Input};
+use crate::model::budget::{self, Exhausted, Spent};
+use crate::model::digest::Digest;
+use crate::playbook::swarm::Swarm;
+use crate::tool::permission::Rules;
+use crate::tool::tree::TreeCache;
+
+use super::backends::Agents;
+use super::error::EngineError;
+use super::observer::Observer;
+use super::session::{self, Session};
+use super::signals::{self, Seen, Signals};
+
+/// How a guarded effect came out.
+pub(super) enum Guarded<T> {
+    Done(T),
+    /// A stop signal came first; the effect was cancelled and has ended.
+    Stopped(T),
+    /// A limit was reached first; the effect was cancelled and has ended.
+    Cut(T),
+}
+
+/// Runs one session to its end.
+pub struct Driver<'a> {
+    pub(super) session: Session,
+    pub(super) agents: Agents,
+    pub(super) signals: Signals,
+    pub(super) rules: Rules,
+    pub(super) observer: &'a mut dyn Observer,
+    pub(super) tree_cache: Option<TreeCache>,
+    /// Messages of the open conversation, so that blobs are read once.
+    pub(super) messages: HashMap<Digest, Arc<RawValue>>,
+    playbook: Swarm,
+}
+
+impl<'a> Driver<'a> {
+    pub fn new(
+        session: Session,
+        agents: Agents,
+        signals: Signals,
+        observer: &'a mut dyn Observer,
+    ) -> Result<Self, EngineError> {
+        let permissions = &session.state.loop_file().permissions;
+        let rules = Rules::parse(&permissions.allow, &permissions.ask, &permissions.deny)
+            .map_err(|e| EngineError::usage(e.to_string(), "rules look like `shell(cargo *)`"))?;
+        Ok(Self {
+            session,
+            agents,
+            signals,
+            rules,
+            observer,
+            tree_cache: None,
+            messages: HashMap::new(),
+            playbook: Swarm,
+        })
+    }
+
+    /// Runs until the run has ended, then renders and seals. Returns the final state.
+    pub async fn run(mut self) -> Result<RunState, EngineError> {
+        store::archive_foreign(&self.session.workspace, self.session.state.run())
+            .map_err(|e| EngineError::io("cannot archive earlier evidence", &self.session.workspace, e))?;
+        self.render_all(Durability::Replaceable)?;
+        match self.work().await {
+            Ok(()) => {}
+            Err(EngineError::Journal(JournalError::DiskFull { path })) => {
+                self.halt_on_full_disk().await?;
+                return Err(JournalError::DiskFull { path }.into());
+            }
+            Err(error) => return Err(error),
+        }
+        self.finish().await
+    }
+
+    async fn work(&mut self) -> Result<(), EngineError> {
+        loop {
+            self.watch_signals().await?;
+            journal::failpoint("step");
+            match next::next(&self.session.state, &self.playbook) {
+                Todo::Finished => return Ok(()),
+                Todo::Proceed => self.proceed().await?,
+                Todo::ReadNorthstar => self.read_northstar().await?,
+                Todo::TakeTree(purpose) => self.take_tree(purpose).await?,
+                Todo::RunProbe(phase, probe) => self.run_probe(phase, probe).await?,
+                Todo::WritePlan => self.write_plan().await?,
+                Todo::BeginIteration => self.begin_iteration().await?,
+                Todo::StartAgent { role, paraphrase } => self.start_agent(role, paraphrase).await?,
+                Todo::Call(todo) => self.go_on_with_call(todo).await?,
+                Todo::CollectArtifacts => self.collect_artifacts().await?,
+                Todo::WriteLearnings => self.write_learnings().await?,
+            }
+        }
+    }
+
+    async fn proceed(&mut self) -> Result<(), EngineError> {
+        let events = step::step(&self.session.state, Input::Proceed);
+        if events.is_empty() {
+            return Err(EngineError::Internal(format!("no way on from {}", self.session.state.state)));
+        }
+        self.append(events).await
+    }
+
+    /// A stop signal is recorded once; what it means is the machine's decision.
+    async fn watch_signals(&mut self) -> Result<(), EngineError> {
+        self.signals.poll();
+        match self.signals.seen() {
+            Some((signal, detail)) if self.session.state.backpressure.is_none() && self.session.state.halt.is_none() => {
+                self.record(BackpressureSeen { signal, detail }).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Passes one event through the machine and records what it says.
+    pub(super) async fn record(&mut self, event: impl Into<Event>) -> Result<(), EngineError> {
+        let events = step::step(&self.session.state, Input::Record(event.into()));
+        self.append(events).await
+    }
+
+    /// Makes events durable, folds them, shows them.
+    pub(super) async fn append(&mut self, events: Vec<Event>) -> Result<(), EngineError> {
+        let iteration = self.session.state.current.as_ref().map(|iteration| iteration.number());
+        let drafts: Result<Vec<_>, _> = events.iter().map(|event| session::draft(iteration, event)).collect();
+        let records = self.session.writer.append(drafts?).await?;
+        for (record, event) in records.iter().zip(events) {
+            let stamped = fold::Stamped {
+                seq: record.seq,
+                ts: record.ts.clone(),
+                mono_ms: record.mono_ms,
+                boot: record.boot.clone(),
+                event,
+            };
+            fold::apply(&mut self.session.state, &stamped)?;
+            self.observer.event(&self.session.state, &stamped);
+        }
+        Ok(())
+    }
+
+    /// Spent so far, with the time since the last event.
+    pub(super) fn spent_now(&self) -> Spent {
+        let mut spent = self.session.state.spent.clone();
+        let since = journal::mono_ms().saturating_sub(self.session.state.time.last_mono_ms);
+        spent.millis += since;
+        spent.iteration_millis += since;
+        spent
+    }
+
+    /// Records a limit that has been reached; `true` if one has.
+    pub(super) async fn cut_if_exhausted(&mut self) -> Result<bool, EngineError> {
+        if self.session.state.cut.is_some() {
+            return Ok(true);
+        }
+        match budget::iteration_exhausted(&self.session.state.limits, &self.spent_now()) {
+            Some(exhausted) => {
+                self.cut(exhausted).await?;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    pub(super) async fn cut(&mut self, exhausted: Exhausted) -> Result<(), EngineError> {
+        if self.session.state.cut.is_none() {
+            self.record(BudgetCut { exhausted }).await?;
+        }
+        Ok(())
+    }
+
+    /// How long an agent may go on before a time limit is reached.
+    pub(super) fn time_left(&self) -> Duration {
+        let limits = &self.session.state.limits;
+        let spent = self.spent_now();
+        let total = (limits.max_total_seconds * 1_000).saturating_sub(spent.millis);
+        let iteration = (limits.max_seconds_per_iteration * 1_000).saturating_sub(spent.iteration_millis);
+        Duration::from_millis(total.min(iteration))
+    }
+
+    /// Runs an effect that a stop signal or, if asked, a time limit may cut. The effect must end soon after
+    /// its token is cancelled.
+    pub(super) async fn guarded<T>(
+        &self,
+        token: &CancellationToken,
+        limit: Option<Duration>,
+        effect: impl Future<Output = T>,
+    ) -> Guarded<T> {
+        tokio::pin!(effect);
+        let deadline = async {
+            match limit {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            value = &mut effect => Guarded::Done(value),
+            () = self.stop_here() => {
+                token.cancel();
+                Guarded::Stopped(effect.await)
+            }
+            () = deadline => {
+                token.cancel();
+                Guarded::Cut(effect.await)
+            }
+        }
+    }
+
+    /// Resolves when a signal has come that stops the run in its present state.
+    pub(super) async fn stop_here(&self) {
+        let (signal, _): Seen = signals::wait(self.signals.waiter()).await;
+        if !step::stops(&self.session.state, signal) {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Everything, from scratch: at the start, after a resume, at the end.
+    pub(super) fn render_all(&self, durability: Durability) -> Result<(), EngineError> {
+        let files = render::everything(&self.session.state, &self.session.blobs)?;
+        self.write_evidence(&files, durability)
+    }
+
+    /// The files of the running iteration and of the run as a whole.
+    pub(super) fn write_evidence(&self, files: &[render::Rendered], durability: Durability) -> Result<(), EngineError> {
+        store::write(&self.session.workspace, files, durability)
+            .map_err(|e| EngineError::io("cannot write the evidence", &self.session.workspace, e))
+    }
+
+    /// Uses the journal's reserve to say why the run stops.
+    async fn halt_on_full_disk(&mut self) -> Result<(), EngineError> {
+        if self.session.state.halt.is_some() {
+            return Ok(());
+        }
+        let seen = BackpressureSeen { signal: Signal::DiskUsage, detail: "the journal's disk is full".to_owned() };
+        let mut after = self.session.state.clone();
+        after.backpressure = Some(seen.clone());
+        let mut events = vec![Event::from(seen)];
+        events.extend(step::step(&after, Input::Proceed));
+        self.append(events).await
+    }
+}

@@ -1,0 +1,131 @@
+//! Runs the commands that the engine learns facts from: checks, residual, metrics, security, interface.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::machine::event::{Phase, Probe, ProbeEnd, ProbeFinished, ProbeResult, ProbeStarted};
+use crate::model::criterion::Proof;
+use crate::model::learnings::flatten;
+use crate::model::loop_file::DEFAULT_CHECK_SECONDS;
+use crate::tool::process::{self, CommandSpec, End, ProcessOutcome};
+
+use super::driver::{Driver, Guarded};
+use super::error::EngineError;
+
+/// A measured line longer than this is no number.
+const MAX_LINE: usize = 200;
+/// Removed interface items that are named in the record.
+const MAX_REMOVED: usize = 50;
+
+impl Driver<'_> {
+    pub(super) async fn run_probe(&mut self, phase: Phase, probe: Probe) -> Result<(), EngineError> {
+        let Some((argv, timeout)) = self.probe_command(&probe) else {
+            return Err(EngineError::Internal(format!("no command for {}", probe.name())));
+        };
+        // After a crash the intent is already there; a check may be run again.
+        let announced = match phase {
+            Phase::Baseline => self.session.state.open_baseline_probe.as_ref() == Some(&probe),
+            _ => {
+                let open = self.session.state.current.as_ref().and_then(|iteration| iteration.open_probe.as_ref());
+                open == Some(&(phase, probe.clone()))
+            }
+        };
+        if !announced {
+            self.record(ProbeStarted { phase, probe: probe.clone(), argv: argv.clone() }).await?;
+        }
+        let mut spec = CommandSpec::new(argv, &self.session.workspace, self.session.state.run().as_str());
+        spec.timeout = timeout;
+        let token = CancellationToken::new();
+        let outcome = match self.guarded(&token, None, process::run(spec, &token)).await {
+            Guarded::Done(outcome) => outcome,
+            // Not recorded: it tells nothing about the workspace, and runs again on resume.
+            Guarded::Stopped(_) | Guarded::Cut(_) => return Ok(()),
+        };
+        let mut result = self.probe_result(&outcome)?;
+        if probe == Probe::ApiSurface && phase == Phase::Gate {
+            result.removed_lines = Some(self.removed_lines(&outcome)?);
+        }
+        self.record(ProbeFinished { phase, probe, result }).await
+    }
+
+    fn probe_command(&self, probe: &Probe) -> Option<(Vec<String>, Duration)> {
+        let declared = self.session.state.loop_file();
+        let seconds = |given: Option<u64>| Duration::from_secs(given.unwrap_or(DEFAULT_CHECK_SECONDS));
+        match probe {
+            Probe::Criterion(id) => {
+                let criterion = self.session.state.criteria.iter().find(|criterion| criterion.id == *id)?;
+                match &criterion.proof {
+                    Proof::Check { argv, timeout_seconds } => Some((argv.clone(), Duration::from_secs(*timeout_seconds))),
+                    Proof::Judged => None,
+                }
+            }
+            Probe::Residual => {
+                let residual = declared.residual.as_ref()?;
+                Some((residual.command.clone()?, seconds(residual.timeout_seconds)))
+            }
+            Probe::Metric(id) => Some((declared.northstar.as_ref()?.measure.get(id)?.clone(), seconds(None))),
+            Probe::SubGoal => {
+                let iteration = self.session.state.current.as_ref()?;
+                Some((iteration.scout()?.sub_goal.as_ref()?.check.clone(), Duration::from_secs(60)))
+            }
+            Probe::Security => {
+                let security = declared.security.as_ref()?;
+                Some((security.command.clone(), seconds(security.timeout_seconds)))
+            }
+            Probe::SecurityVersion => Some((declared.security.as_ref()?.version_command.clone()?, Duration::from_secs(60))),
+            Probe::ApiSurface => {
+                let surface = declared.api_surface.as_ref()?;
+                Some((surface.command.clone(), seconds(surface.timeout_seconds)))
+            }
+        }
+    }
+
+    fn probe_result(&self, outcome: &ProcessOutcome) -> Result<ProbeResult, EngineError> {
+        let output = [outcome.stdout.bytes.as_slice(), outcome.stderr.bytes.as_slice()].concat();
+        let output_digest = self.session.blobs.put(&output)?;
+        Ok(ProbeResult {
+            end: match &outcome.end {
+                End::Exited(code) => ProbeEnd::Exited(*code),
+                End::Signaled(signal) => ProbeEnd::Signaled(*signal),
+                End::TimedOut => ProbeEnd::TimedOut,
+                End::Cancelled => ProbeEnd::Cancelled,
+                End::NotStarted(why) => ProbeEnd::NotStarted(flatten(why)),
+            },
+            output: output_digest,
+            stdout_sha256: outcome.stdout.sha256,
+            output_bytes: outcome.stdout.total + outcome.stderr.total,
+            last_line: last_line(&outcome.stdout.bytes),
+            removed_lines: None,
+            millis: outcome.millis,
+        })
+    }
+
+    fn removed_lines(&self, after: &ProcessOutcome) -> Result<Vec<String>, EngineError> {
+        let Some(before) = self.session.state.baseline.probes.get(&Probe::ApiSurface) else { return Ok(Vec::new()) };
+        let before = self.session.blobs.get(&before.output)?;
+        let lines = |bytes: &[u8]| -> BTreeSet<String> {
+            String::from_utf8_lossy(bytes).lines().map(|line| flatten(line.trim())).filter(|line| !line.is_empty()).collect()
+        };
+        let now = lines(&[after.stdout.bytes.as_slice(), after.stderr.bytes.as_slice()].concat());
+        Ok(lines(&before).difference(&now).take(MAX_REMOVED).cloned().collect())
+    }
+}
+
+fn last_line(stdout: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(stdout);
+    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
+    Some(flatten(&line.chars().take(MAX_LINE).collect::<String>()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::last_line;
+
+    #[test]
+    fn the_last_line_that_says_something_counts() {
+        assert_eq!(last_line(b"noise\n 0.25 \n\n \n").as_deref(), Some("0.25"));
+        assert_eq!(last_line(b" \n"), None);
+    }
+}

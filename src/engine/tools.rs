@@ -1,0 +1,250 @@
+//! Runs the tool calls of a reply: announce, run, record. Nothing runs before its intent is durable.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::journal;
+use crate::machine::event::{Event, ReportAccepted, ToolFinished, ToolIntended, ToolOutcomeKind, ToolUse};
+use crate::machine::measure::check_output_path;
+use crate::machine::step::{self, Input};
+use crate::model::canonical;
+use crate::model::digest::Digest;
+use crate::model::ids::Role;
+use crate::model::learnings::flatten;
+use crate::model::report::Report;
+use crate::tool::permission::Verdict;
+use crate::tool::process::Access;
+use crate::tool::registry::{self, EffectClass, Limits, ToolContext, ToolOutcome};
+
+use super::driver::{Driver, Guarded};
+use super::error::EngineError;
+
+/// No file tool may write these; the engine owns or judges them.
+const PROTECTED: &[&str] = &["AGENTS.md", "NORTHSTAR.md", "evidence", "scratch/STOP", "loop.yaml"];
+/// One line for people.
+const MAX_SUMMARY: usize = 160;
+
+impl Driver<'_> {
+    pub(super) async fn run_tool(&mut self, tool_use: ToolUse) -> Result<(), EngineError> {
+        if self.cut_if_exhausted().await? {
+            return Ok(());
+        }
+        let input = self.tool_input(&tool_use)?;
+        let call = self.call()?;
+        let (key, role, report_tool) = (call.started.call.clone(), call.role(), call.report_tool());
+        let is_report = tool_use.name == report_tool;
+        let effect = if is_report { EffectClass::Read } else { effect_of(role, &tool_use.name) };
+        let verdict = self.rules.decide(&tool_use.name, &input);
+        let rule = match &verdict {
+            Verdict::Allowed { rule } => format!("allow {rule}"),
+            Verdict::Ask { rule } => format!("ask {rule}: nobody is there to answer, so it is denied"),
+            Verdict::Denied { rule } => format!("deny {rule}"),
+        };
+        let intended = ToolIntended {
+            call: key.clone(),
+            id: tool_use.id.clone(),
+            name: flatten(&tool_use.name),
+            input: self.session.blobs.put(input.to_string().as_bytes())?,
+            summary: summary(&tool_use.name, &input),
+            effect: effect_name(effect).to_owned(),
+            rule: rule.clone(),
+        };
+        if tool_use.malformed {
+            let text = format!("{{\"INVALID_JSON\": {}}}: send the input as one JSON object that fits the schema.", input);
+            return self.refuse(intended, text).await;
+        }
+        if is_report {
+            return self.take_report(intended, role, &input).await;
+        }
+        match verdict {
+            Verdict::Allowed { .. } => {}
+            Verdict::Ask { .. } | Verdict::Denied { .. } => {
+                let text = format!("Not permitted: {rule}. Find another way, or say in your report what you would need.");
+                return self.refuse(intended, text).await;
+            }
+        }
+        self.record(intended).await?;
+        journal::failpoint("tool");
+        self.perform(&key, role, &tool_use, &input).await
+    }
+
+    /// The input as the model wrote it, from the stored reply.
+    fn tool_input(&self, tool_use: &ToolUse) -> Result<Value, EngineError> {
+        let call = self.call()?;
+        let reply = call.reply.as_ref().ok_or_else(|| EngineError::Internal("a tool call without a reply".to_owned()))?;
+        let message: Value = serde_json::from_slice(&self.session.blobs.get(&reply.message)?)
+            .map_err(|e| EngineError::Internal(format!("the stored reply cannot be read: {e}")))?;
+        let blocks = message.get("content").and_then(Value::as_array).cloned().unwrap_or_default();
+        let block = blocks.into_iter().find(|block| block.get("id").and_then(Value::as_str) == Some(&tool_use.id));
+        Ok(block.and_then(|mut block| block.get_mut("input").map(Value::take)).unwrap_or(Value::Null))
+    }
+
+    async fn refuse(&mut self, intended: ToolIntended, text: String) -> Result<(), EngineError> {
+        let finished = ToolFinished {
+            call: intended.call.clone(),
+            id: intended.id.clone(),
+            outcome: ToolOutcomeKind::Refused,
+            is_error: true,
+            exit_code: None,
+            millis: 0,
+            text: self.session.blobs.put(text.as_bytes())?,
+            output: None,
+            output_bytes: 0,
+        };
+        self.record_all(vec![intended.into(), finished.into()]).await
+    }
+
+    async fn perform(&mut self, key: &str, role: Role, tool_use: &ToolUse, input: &Value) -> Result<(), EngineError> {
+        let token = CancellationToken::new();
+        let context = ToolContext {
+            workspace: self.session.workspace.clone(),
+            access: access_of(role),
+            limits: Limits::default(),
+            run_marker: self.session.state.run().as_str().to_owned(),
+            cancel: token.clone(),
+            protected: PROTECTED.iter().map(PathBuf::from).collect(),
+        };
+        let limit = self.time_left();
+        let guarded = self.guarded(&token, Some(limit), registry::run(&context, &tool_use.name, input)).await;
+        let (outcome, cut) = match guarded {
+            Guarded::Done(outcome) => (outcome, false),
+            Guarded::Stopped(outcome) => (outcome, false),
+            Guarded::Cut(outcome) => (outcome, true),
+        };
+        self.record_outcome(key, &tool_use.id, outcome).await?;
+        if cut {
+            self.cut_if_exhausted().await?;
+        }
+        Ok(())
+    }
+
+    async fn record_outcome(&mut self, key: &str, id: &str, outcome: ToolOutcome) -> Result<(), EngineError> {
+        let text = self.session.blobs.put(outcome.text.as_bytes())?;
+        let output = if outcome.output == outcome.text.as_bytes() {
+            None
+        } else {
+            Some(self.session.blobs.put(&outcome.output)?)
+        };
+        self.record(ToolFinished {
+            call: key.to_owned(),
+            id: id.to_owned(),
+            outcome: if outcome.cancelled { ToolOutcomeKind::Cancelled } else { ToolOutcomeKind::Done },
+            is_error: outcome.is_error,
+            exit_code: outcome.exit_code,
+            millis: outcome.millis,
+            text,
+            output,
+            output_bytes: outcome.total_bytes,
+        })
+        .await
+    }
+
+    /// The engine died between intent and result. What only reads is repeated; what acts is not.
+    pub(super) async fn recover_tool(&mut self, tool_use: ToolUse, effect: &str) -> Result<(), EngineError> {
+        let call = self.call()?;
+        let (key, role) = (call.started.call.clone(), call.role());
+        let repeatable = effect != effect_name(EffectClass::Effect) && self.session.state.cut.is_none();
+        if repeatable {
+            let input = self.tool_input(&tool_use)?;
+            return self.perform(&key, role, &tool_use, &input).await;
+        }
+        let text = "The engine was interrupted while this ran; its outcome is unknown. Inspect before you repeat it.";
+        let finished = ToolFinished {
+            call: key,
+            id: tool_use.id,
+            outcome: ToolOutcomeKind::Unknown,
+            is_error: true,
+            exit_code: None,
+            millis: 0,
+            text: self.session.blobs.put(text.as_bytes())?,
+            output: None,
+            output_bytes: 0,
+        };
+        self.record(finished).await
+    }
+
+    async fn take_report(&mut self, intended: ToolIntended, role: Role, input: &Value) -> Result<(), EngineError> {
+        let report = match Report::parse(role, input) {
+            Ok(report) => report,
+            Err(why) => return self.refuse(intended, why).await,
+        };
+        let links = self.resolve(&report)?;
+        let text = canonical::pretty(&report).map_err(|e| EngineError::Internal(e.to_string()))?;
+        let sha256 = self.session.blobs.put(text.as_bytes())?;
+        let finished = ToolFinished {
+            call: intended.call.clone(),
+            id: intended.id.clone(),
+            outcome: ToolOutcomeKind::Done,
+            is_error: false,
+            exit_code: None,
+            millis: 0,
+            text: self.session.blobs.put(b"Report accepted.")?,
+            output: None,
+            output_bytes: 0,
+        };
+        let accepted =
+            ReportAccepted { call: intended.call.clone(), id: intended.id.clone(), report, links, sha256 };
+        self.record_all(vec![intended.into(), finished.into(), accepted.into()]).await
+    }
+
+    /// The cited paths that exist now, with their digests: files of the tree, and outputs of the checks.
+    fn resolve(&self, report: &Report) -> Result<BTreeMap<String, Digest>, EngineError> {
+        let cited = report.cited_paths();
+        if cited.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let Some(iteration) = &self.session.state.current else { return Ok(BTreeMap::new()) };
+        let mut known = BTreeMap::new();
+        if let Some(tree) = &self.session.state.tree {
+            let snapshot: crate::tool::tree::TreeSnapshot = serde_json::from_slice(&self.session.blobs.get(tree)?)
+                .map_err(|e| EngineError::Internal(format!("the tree cannot be read: {e}")))?;
+            known.extend(snapshot.files.into_iter().map(|(path, file)| (path, file.sha256)));
+        }
+        for ((_, probe), result) in &iteration.probes {
+            if let crate::machine::event::Probe::Criterion(id) = probe {
+                known.insert(check_output_path(iteration.number(), id), result.output);
+            }
+        }
+        let links = cited.into_iter().filter_map(|path| {
+            let plain = path.strip_prefix("./").unwrap_or(path);
+            let plain = plain.split_once('#').map_or(plain, |(path, _)| path);
+            known.get(plain).map(|sha256| (path.to_owned(), *sha256))
+        });
+        Ok(links.collect())
+    }
+
+    /// Several events that belong together, each passed through the machine.
+    async fn record_all(&mut self, events: Vec<Event>) -> Result<(), EngineError> {
+        let checked: Vec<Event> =
+            events.into_iter().flat_map(|event| step::step(&self.session.state, Input::Record(event))).collect();
+        self.append(checked).await
+    }
+}
+
+fn access_of(role: Role) -> Access {
+    if role.may_write() { Access::ReadWrite } else { Access::ReadOnly }
+}
+
+/// Unknown tools run nothing, so repeating them is harmless.
+fn effect_of(role: Role, name: &str) -> EffectClass {
+    let known = registry::catalogue(access_of(role)).into_iter().find(|tool| tool.name == name);
+    known.map_or(EffectClass::Read, |tool| tool.effect)
+}
+
+const fn effect_name(effect: EffectClass) -> &'static str {
+    match effect {
+        EffectClass::Read => "read",
+        EffectClass::Idempotent => "idempotent",
+        EffectClass::Effect => "effect",
+    }
+}
+
+/// The part of an input that tells most.
+fn summary(name: &str, input: &Value) -> String {
+    let telling = ["command", "path", "pattern"].iter().find_map(|key| input.get(key).and_then(Value::as_str));
+    let text = flatten(telling.unwrap_or(name));
+    if text.chars().count() > MAX_SUMMARY { text.chars().take(MAX_SUMMARY).chain(['…']).collect() } else { text }
+}
