@@ -74,7 +74,9 @@ impl From<JournalError> for Stop {
 /// What the damage means.
 pub(super) enum Verdict {
     /// `bytes` at the end of the last segment can be cut off.
-    Torn { bytes: u64 },
+    Torn {
+        bytes: u64,
+    },
     Refused(JournalError),
 }
 
@@ -123,8 +125,9 @@ impl Scanner {
     }
 
     fn at_segment_end(&mut self) -> Result<bool, Stop> {
-        let path = self.run.segment_path(self.tail.segment);
-        Ok(self.lines.at_end().map_err(at(&path))?)
+        // Runs once per line, so the path is made only for an error.
+        let result = self.lines.at_end();
+        result.map_err(|error| JournalError::io(&self.run.segment_path(self.tail.segment), error).into())
     }
 
     fn enter_next_segment(&mut self) -> Result<(), Stop> {

@@ -96,7 +96,10 @@ fn walk(run: &RunDir, anchors: &[Anchor], problems: Vec<Problem>) -> ChainReport
     if let Some(anchor) = due.last() {
         report.problems.push(Problem {
             place: report.torn_at.as_ref().map_or_else(|| "journal".to_owned(), |torn| torn.place.clone()),
-            what: format!("it holds {} events, an anchor names seq {}: its end is missing", report.events, anchor.seq),
+            what: format!(
+                "it holds {} events, an anchor names seq {}: its end is missing",
+                report.events, anchor.seq
+            ),
         });
     }
     report
@@ -111,7 +114,8 @@ fn note_break(run: &RunDir, broken: &Break, report: &mut ChainReport) {
         Ok(Verdict::Torn { bytes }) => {
             let what = format!("{bytes} bytes that are no event: {}", broken.detail);
             report.torn = true;
-            report.torn_at = Some(Problem { place: place(run, &broken.path, Some(broken.line), Some(broken.seq)), what });
+            report.torn_at =
+                Some(Problem { place: place(run, &broken.path, Some(broken.line), Some(broken.seq)), what });
         }
         Ok(Verdict::Refused(error)) | Err(error) => report.problems.push(problem(run, &error)),
     }

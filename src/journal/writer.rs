@@ -95,10 +95,8 @@ impl Writer {
         let crash = CrashPlan::from_env();
         let committer = Committer::start(storage, dir.clone(), tail, clock, options, crash)?;
         let (sender, receiver) = mpsc::channel(QUEUE);
-        let shared = Arc::new(Shared {
-            head: Mutex::new((tail.next_seq, tail.head)),
-            thread: Mutex::new(None),
-        });
+        let shared =
+            Arc::new(Shared { head: Mutex::new((tail.next_seq, tail.head)), thread: Mutex::new(None) });
         // The thread must not keep a sender, or it would never see the last handle go.
         let seen = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
@@ -234,10 +232,7 @@ fn enqueue(message: Message, waiting: &mut VecDeque<Request>) -> bool {
 }
 
 /// As many whole appends as fit in one write and in `room` events, and at least one.
-fn take_batch(
-    waiting: &mut VecDeque<Request>,
-    room: u64,
-) -> (Vec<Vec<Draft>>, Vec<oneshot::Sender<Answer>>) {
+fn take_batch(waiting: &mut VecDeque<Request>, room: u64) -> (Vec<Vec<Draft>>, Vec<oneshot::Sender<Answer>>) {
     let (mut groups, mut answers) = (Vec::new(), Vec::new());
     let (mut events, mut bytes) = (0, 0);
     while let Some(request) = waiting.pop_front() {

@@ -111,7 +111,8 @@ fn power_cut(seed: u64, events_per_append: u64) -> bool {
     let options = WriterOptions { segment_events: 3, ..WriterOptions::default() };
     let writer = scratch.writer_on(handle.clone(), scratch.fresh(), options);
     let mut acked = Vec::new();
-    loop {
+    for appends in 0.. {
+        assert!(appends <= 8, "seed {seed}: acknowledged without a sync");
         let count = 1 + random.below(events_per_append);
         let drafts = (0..count).map(|n| padded(n as u32, &mut random)).collect();
         match writer.append_blocking(drafts) {
