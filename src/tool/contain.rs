@@ -144,9 +144,7 @@ impl Root {
         let folder = self.make_folders(parent)?;
         let mode = match rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
-                FileType::RegularFile => {
-                    Some(u32::from(Mode::from_raw_mode(stat.st_mode).bits()) & 0o777)
-                }
+                FileType::RegularFile => Some(stat.st_mode & 0o777),
                 FileType::Directory => return Err(format!("{} is a folder", shown(relative))),
                 FileType::Symlink => {
                     return Err(format!(

@@ -127,7 +127,7 @@ fn likeness(a: &str, b: &str) -> usize {
     let mut pairs: BTreeMap<&[u8], usize> = BTreeMap::new();
     a.windows(2)
         .for_each(|pair| *pairs.entry(pair).or_default() += 1);
-    let mut shared = 0;
+    let mut shared = 0usize;
     for pair in b.windows(2) {
         if let Some(left) = pairs.get_mut(pair).filter(|left| **left > 0) {
             *left -= 1;
@@ -135,5 +135,5 @@ fn likeness(a: &str, b: &str) -> usize {
         }
     }
     let all = a.len().saturating_sub(1) + b.len().saturating_sub(1);
-    if all == 0 { 0 } else { 2000 * shared / all }
+    (2000 * shared).checked_div(all).unwrap_or(0)
 }

@@ -83,7 +83,7 @@ impl View {
     /// Returns true if it was cancelled.
     fn fill(&mut self, mut reader: BufReader<File>, ctx: &ToolContext) -> Result<bool, String> {
         loop {
-            if self.lines % 1024 == 0 && ctx.cancel.is_cancelled() {
+            if self.lines.is_multiple_of(1024) && ctx.cancel.is_cancelled() {
                 return Ok(true);
             }
             if self.lines >= self.last {

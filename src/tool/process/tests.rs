@@ -256,18 +256,26 @@ fn a_dropped_future_ends_the_command() {
 /// waited for either.
 #[test]
 fn inherited_pipe_does_not_hang() {
-    let script = "(env -i setsid sh -c 'echo $$; exec /bin/sleep 600' &) | { read pid; echo $pid; }; (env -i setsid /bin/sleep 600 2>/dev/null & echo $!)";
-    let outcome = run_now(sh(script, &marker()));
-    assert_eq!(outcome.end, End::Exited(0));
-    let text = String::from_utf8(outcome.stdout.bytes).unwrap();
-    for pid in text
-        .lines()
-        .filter_map(|line| line.parse().ok())
-        .filter_map(rustix::process::Pid::from_raw)
-    {
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-    }
-    assert_eq!(text.lines().count(), 2, "{text}");
+    let folder = tempfile::tempdir().unwrap();
+    let pidfile = folder.path().join("pid");
+    let script = "(env -i setsid sh -c 'echo $$ >pid; exec /bin/sleep 60' &)
+        until [ -s pid ]; do sleep 0.01; done; echo done";
+    let mut spec = sh(script, &marker());
+    spec.cwd = folder.path().to_owned();
+    let outcome = run_now(spec);
+    let holder = pid_in(&pidfile).unwrap();
+    let held = alive(holder);
+    let pid = rustix::process::Pid::from_raw(i32::try_from(holder).unwrap()).unwrap();
+    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    assert_eq!(
+        (outcome.end, outcome.stdout.bytes.as_slice()),
+        (End::Exited(0), &b"done\n"[..])
+    );
+    // Still holding the pipe: so it was not its end that let us go.
+    assert!(
+        held,
+        "the command ended only with the process that held its pipe"
+    );
 }
 
 #[test]
