@@ -244,8 +244,7 @@ impl Driver<'_> {
     }
 
     async fn take_reply(&mut self, key: &str, turn: u32, reply: Reply) -> Result<(), EngineError> {
-        let seen: Vec<&str> = Vec::new();
-        let mut tool_uses: Vec<ToolUse> = Vec::with_capacity(seen.len());
+        let mut tool_uses: Vec<ToolUse> = Vec::new();
         for block in &reply.blocks {
             if let Block::ToolUse { id, name, input } = block {
                 let repeated = tool_uses.iter().any(|other| other.id == *id);

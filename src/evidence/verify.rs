@@ -1,1 +1,370 @@
-//! (verify)
+//! `verify`: may this run be believed? Offline, read-only, trusting nobody.
+//!
+//! The chain is checked first, then the story it tells: every decision of the machine is made again from
+//! the facts before it and must come out the same; then what was rendered from it must still be there.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::journal::{self, Blobs, JournalError, RunDir, read_seal, verify_chain};
+use crate::machine::call::ToolPhase;
+use crate::machine::event::Event;
+use crate::machine::fold::{self, Stamped};
+use crate::machine::run::RunState;
+use crate::machine::step::{self, Input};
+use crate::model::digest::Digest;
+use crate::model::learnings;
+use crate::model::stop::StopReason;
+
+use super::render;
+use super::store;
+
+/// How far the run can be believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Ok,
+    Tampered,
+    /// Nothing is wrong, but the run has no end yet.
+    Incomplete,
+}
+
+impl Verdict {
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Tampered => 1,
+            Self::Incomplete => 2,
+        }
+    }
+}
+
+/// A place that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    pub place: String,
+    pub what: String,
+}
+
+/// What `verify` found.
+#[derive(Debug)]
+pub struct Verification {
+    pub events: u64,
+    pub head: Digest,
+    pub problems: Vec<Problem>,
+    /// Why a run without problems is still not complete.
+    pub incomplete: Vec<String>,
+    pub state: Option<RunState>,
+    /// Rendered files that were compared.
+    pub files_compared: usize,
+}
+
+impl Verification {
+    pub fn verdict(&self) -> Verdict {
+        if !self.problems.is_empty() {
+            Verdict::Tampered
+        } else if !self.incomplete.is_empty() {
+            Verdict::Incomplete
+        } else {
+            Verdict::Ok
+        }
+    }
+}
+
+/// Where the rendered files of a run may be looked for.
+pub enum RenderedPlace {
+    /// In this workspace, current or archived.
+    Workspace(PathBuf),
+    /// Not at hand, for example for a copied journal.
+    Nowhere,
+}
+
+/// Verifies a run directory.
+pub fn verify(run_dir: &RunDir, anchors: Option<&Path>, place: &RenderedPlace) -> Verification {
+    let chain = verify_chain(run_dir, anchors);
+    let mut found = Verification {
+        events: chain.events,
+        head: chain.head,
+        problems: chain.problems.into_iter().map(|p| Problem { place: p.place, what: p.what }).collect(),
+        incomplete: Vec::new(),
+        state: None,
+        files_compared: 0,
+    };
+    if chain.torn {
+        let place = chain.torn_at.map_or_else(|| "journal".to_owned(), |torn| torn.place);
+        found.incomplete.push(format!("{place}: the last line was cut by a crash; `nightloop resume` repairs it"));
+    }
+    if !found.problems.is_empty() {
+        return found;
+    }
+    match Story::read(run_dir) {
+        Ok(state) => {
+            check_completeness(&state, chain.sealed, &mut found);
+            check_rendered(run_dir, &state, place, &mut found);
+            found.state = Some(state);
+        }
+        Err(problem) => found.problems.push(problem),
+    }
+    found
+}
+
+/// Follows the events and makes every decision again.
+struct Story {
+    state: Option<RunState>,
+    /// Decisions that must come next, in this order.
+    expected: VecDeque<Event>,
+    blobs: Blobs,
+    seen_blobs: BTreeSet<Digest>,
+}
+
+impl Story {
+    fn read(run_dir: &RunDir) -> Result<RunState, Problem> {
+        let mut story = Self { state: None, expected: VecDeque::new(), blobs: run_dir.blobs(), seen_blobs: BTreeSet::new() };
+        for record in journal::read(run_dir) {
+            let record = match record {
+                Ok(record) => record,
+                Err(JournalError::Torn { .. }) => break,
+                Err(error) => return Err(Problem { place: "journal".to_owned(), what: error.to_string() }),
+            };
+            if record.kind == journal::SEGMENT_END {
+                continue;
+            }
+            let place = format!("event {} ({})", record.seq, record.kind);
+            let event = match Event::parse(&record.kind, record.data.get()) {
+                Some(Ok(event)) => event,
+                Some(Err(e)) => return Err(Problem { place, what: format!("its payload cannot be read: {e}") }),
+                None => return Err(Problem { place, what: "this version does not know its kind".to_owned() }),
+            };
+            let stamped =
+                Stamped { seq: record.seq, ts: record.ts, mono_ms: record.mono_ms, boot: record.boot, event };
+            story.take(&stamped).map_err(|what| Problem { place, what })?;
+        }
+        story.state.ok_or_else(|| Problem { place: "journal".to_owned(), what: "it holds no events".to_owned() })
+    }
+
+    fn take(&mut self, stamped: &Stamped) -> Result<(), String> {
+        self.check_blobs(&stamped.event)?;
+        let Some(state) = &mut self.state else {
+            self.state = Some(fold::start(stamped).map_err(|e| e.to_string())?);
+            return Ok(());
+        };
+        check_decision(state, &mut self.expected, &stamped.event)?;
+        check_limits(state, &stamped.event)?;
+        fold::apply(state, stamped).map_err(|e| e.to_string())
+    }
+
+    fn check_blobs(&mut self, event: &Event) -> Result<(), String> {
+        for digest in blobs_of(event) {
+            if self.seen_blobs.insert(digest) && !self.blobs.path(&digest).exists() {
+                return Err(format!("the blob {digest} is missing"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A decision must be what the machine decides from the same facts.
+fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Event) -> Result<(), String> {
+    let decided = match event {
+        Event::StateEntered(_)
+        | Event::NullChecked(_)
+        | Event::ResidualMeasured(_)
+        | Event::CertificateIssued(_)
+        | Event::GateJudged(_)
+        | Event::RunHalted(_) => true,
+        Event::GlowScored(scored) => {
+            let accumulated = step::accumulate(state).ok_or("there is no certificate to score")?;
+            return if accumulated.glow == scored.glow { Ok(()) } else { Err("the GLOW score does not follow from the facts".into()) };
+        }
+        Event::LearningsRecorded(recorded) => {
+            let accumulated = step::accumulate(state).ok_or("there is no certificate to learn from")?;
+            return if accumulated.entry == recorded.entry && accumulated.review == recorded.review {
+                Ok(())
+            } else {
+                Err("the entry does not follow from the facts".into())
+            };
+        }
+        Event::RunStarted(_)
+        | Event::RunResumed(_)
+        | Event::InputRejected(_)
+        | Event::NorthstarRead(_)
+        | Event::TreeTaken(_)
+        | Event::ProbeStarted(_)
+        | Event::ProbeFinished(_)
+        | Event::PlanWritten(_)
+        | Event::IterationBegan(_)
+        | Event::AgentStarted(_)
+        | Event::LlmRequested(_)
+        | Event::LlmResponded(_)
+        | Event::LlmFailed(_)
+        | Event::ConversationExtended(_)
+        | Event::ToolIntended(_)
+        | Event::ToolFinished(_)
+        | Event::ReportAccepted(_)
+        | Event::AgentFinished(_)
+        | Event::ArtifactsCollected(_)
+        | Event::BackpressureSeen(_)
+        | Event::BudgetCut(_) => false,
+    };
+    if !decided {
+        // An engine that died between two decisions makes them again.
+        expected.clear();
+        return Ok(());
+    }
+    if expected.is_empty() {
+        expected.extend(step::step(state, Input::Proceed));
+    }
+    match expected.pop_front() {
+        Some(decision) if decision == *event => Ok(()),
+        Some(decision) => Err(format!("from the facts before it follows `{}`, which differs", decision.kind())),
+        None => Err("nothing is to be decided here".to_owned()),
+    }
+}
+
+/// Nothing is started past a limit; one call may be in flight when it is reached.
+fn check_limits(state: &RunState, event: &Event) -> Result<(), String> {
+    let limits = &state.limits;
+    match event {
+        Event::ToolIntended(_) if state.spent.tool_calls >= limits.max_total_tool_calls => {
+            Err(format!("tool call {} is past max_total_tool_calls {}", state.spent.tool_calls + 1, limits.max_total_tool_calls))
+        }
+        Event::ToolIntended(_) if state.spent.iteration_tool_calls >= limits.max_tool_calls_per_iteration => {
+            Err("a tool call past max_tool_calls_per_iteration".to_owned())
+        }
+        Event::IterationBegan(_) if state.spent.iterations >= limits.max_iterations => {
+            Err("an iteration past max_iterations".to_owned())
+        }
+        Event::LlmRequested(_) if limits.max_total_tokens.is_some_and(|limit| state.spent.tokens() >= limit) => {
+            Err("a model call past max_total_tokens".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The blobs an event leans on.
+fn blobs_of(event: &Event) -> Vec<Digest> {
+    match event {
+        Event::TreeTaken(taken) => vec![taken.tree],
+        Event::ProbeFinished(finished) => vec![finished.result.output],
+        Event::IterationBegan(began) => vec![began.capsule],
+        Event::AgentStarted(started) => vec![started.system, started.tools, started.message],
+        Event::LlmResponded(reply) => vec![reply.message],
+        Event::ConversationExtended(extended) => vec![extended.message],
+        Event::ToolIntended(intended) => vec![intended.input],
+        Event::ToolFinished(finished) => finished.output.into_iter().chain([finished.text]).collect(),
+        Event::ReportAccepted(accepted) => vec![accepted.sha256],
+        Event::ArtifactsCollected(collected) => vec![collected.tree, collected.diff],
+        Event::RunStarted(_)
+        | Event::RunResumed(_)
+        | Event::StateEntered(_)
+        | Event::InputRejected(_)
+        | Event::NorthstarRead(_)
+        | Event::NullChecked(_)
+        | Event::ProbeStarted(_)
+        | Event::PlanWritten(_)
+        | Event::LlmRequested(_)
+        | Event::LlmFailed(_)
+        | Event::AgentFinished(_)
+        | Event::ResidualMeasured(_)
+        | Event::CertificateIssued(_)
+        | Event::GlowScored(_)
+        | Event::LearningsRecorded(_)
+        | Event::GateJudged(_)
+        | Event::BackpressureSeen(_)
+        | Event::BudgetCut(_)
+        | Event::RunHalted(_) => Vec::new(),
+    }
+}
+
+fn check_completeness(state: &RunState, sealed: bool, found: &mut Verification) {
+    let Some(halted) = &state.halt else {
+        found.incomplete.push(format!("the run has not ended: it is in {}", state.state));
+        return;
+    };
+    if !sealed {
+        found.incomplete.push("the run has ended but was not sealed; `nightloop resume` completes it".to_owned());
+    }
+    // A stop leaves the call it cut open on purpose: `resume` goes on there.
+    if halted.stop_reason == StopReason::BackpressureSignal {
+        return;
+    }
+    let open_tool = state.current.as_ref().and_then(|iteration| iteration.call.as_ref()).is_some_and(|call| {
+        call.tools.iter().any(|tool| matches!(tool.phase, ToolPhase::Intended { .. }))
+    });
+    let open_probe = state.current.as_ref().is_some_and(|iteration| iteration.open_probe.is_some());
+    if open_tool || open_probe || state.open_baseline_probe.is_some() {
+        found.problems.push(Problem {
+            place: "journal".to_owned(),
+            what: "an effect was announced and never closed, although the run has ended".to_owned(),
+        });
+    }
+}
+
+fn check_rendered(run_dir: &RunDir, state: &RunState, place: &RenderedPlace, found: &mut Verification) {
+    let files = match render::everything(state, &run_dir.blobs()) {
+        Ok(files) => files,
+        Err(error) => {
+            found.problems.push(Problem { place: "blobs".to_owned(), what: error.to_string() });
+            return;
+        }
+    };
+    check_seal_subjects(run_dir, &files, found);
+    let RenderedPlace::Workspace(workspace) = place else { return };
+    // A run that goes on may be ahead of its files; they are compared when it has ended.
+    if state.halt.is_none() {
+        return;
+    }
+    let Some(dir) = store::find(workspace, state.run()) else {
+        found.problems.push(Problem {
+            place: workspace.join(crate::machine::document::EVIDENCE_ROOT).display().to_string(),
+            what: "the evidence of this run is not there".to_owned(),
+        });
+        return;
+    };
+    for file in &files {
+        let relative = file.path.strip_prefix(crate::machine::document::EVIDENCE_ROOT).unwrap_or(&file.path);
+        let path = dir.join(relative.trim_start_matches('/'));
+        match fs::read(&path) {
+            Ok(bytes) if bytes == file.bytes => found.files_compared += 1,
+            Ok(bytes) => found.problems.push(Problem {
+                place: format!("{} (byte {})", file.path, first_difference(&bytes, &file.bytes)),
+                what: "differs from what the journal says".to_owned(),
+            }),
+            Err(e) => found.problems.push(Problem { place: file.path.clone(), what: format!("cannot be read: {e}") }),
+        }
+    }
+    check_learnings(state, workspace, found);
+}
+
+fn first_difference(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).position(|(a, b)| a != b).unwrap_or(a.len().min(b.len()))
+}
+
+fn check_seal_subjects(run_dir: &RunDir, files: &[render::Rendered], found: &mut Verification) {
+    let Ok(Some(seal)) = read_seal(run_dir) else { return };
+    for file in files {
+        let digest = Digest::of(&file.bytes);
+        let sealed = seal.subjects.iter().find(|subject| subject.name == file.path).map(|subject| subject.digest);
+        if sealed != Some(digest) {
+            found.problems.push(Problem {
+                place: "seal.json".to_owned(),
+                what: format!("it does not vouch for {} as the journal renders it", file.path),
+            });
+        }
+    }
+}
+
+/// The run's block in AGENTS.md holds every entry, as recorded.
+fn check_learnings(state: &RunState, workspace: &Path, found: &mut Verification) {
+    if state.entries().is_empty() {
+        return;
+    }
+    let file = fs::read(workspace.join("AGENTS.md")).unwrap_or_default();
+    let what = match learnings::extract(&file, state.run()) {
+        Ok(Some(block)) if block == state.learnings_document().as_bytes() => return,
+        Ok(Some(_)) => "the generated block differs from the journal".to_owned(),
+        Ok(None) => "the generated block of this run is missing".to_owned(),
+        Err(e) => e.to_string(),
+    };
+    found.problems.push(Problem { place: "AGENTS.md".to_owned(), what });
+}
