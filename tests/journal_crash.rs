@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use nightloop::journal::{
-    Draft, HEAD_SUBJECT, JournalError, Record, RunDir, RunLock, SystemClock, Tail, Writer, WriterOptions,
-    read, recover, verify_chain, write_seal,
+    Draft, HEAD_SUBJECT, JournalError, Record, RunDir, RunLock, SystemClock, Tail, Writer, WriterOptions, read,
+    recover, verify_chain, write_seal,
 };
 
 const EVENTS: u32 = 5;
@@ -131,10 +131,8 @@ fn a_failing_disk_is_reported() {
         let (_dir, run) = scratch();
         let output = run_child(run.path(), "NIGHTLOOP_FAIL", plan);
         let words = ["acked", "full", "poisoned", "failed"];
-        let said: Vec<String> = lines(&output)
-            .into_iter()
-            .filter(|line| words.iter().any(|word| line.starts_with(word)))
-            .collect();
+        let said: Vec<String> =
+            lines(&output).into_iter().filter(|line| words.iter().any(|word| line.starts_with(word))).collect();
         assert_eq!(said, expected, "{plan}: {output:?}");
         let (records, _) = recovered(&run);
         let there: Vec<u64> = records.iter().map(|record| record.seq).collect();

@@ -41,9 +41,7 @@ pub struct AnthropicConfig {
 }
 
 /// Which header carries the key.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthStyle {
     #[default]
@@ -69,10 +67,7 @@ impl fmt::Debug for AnthropicConfig {
         // A URL may hold a user and a password too.
         let host = Url::parse(&self.base_url).map(|url| url.origin().ascii_serialization());
         f.debug_struct("AnthropicConfig")
-            .field(
-                "base_url",
-                &host.unwrap_or_else(|_| "(not a URL)".to_owned()),
-            )
+            .field("base_url", &host.unwrap_or_else(|_| "(not a URL)".to_owned()))
             .field("api_key", &self.api_key.as_ref().map(|_| "(set)"))
             .field("auth", &self.auth)
             .field("version", &self.version)
@@ -92,9 +87,7 @@ pub struct Anthropic {
 
 impl fmt::Debug for Anthropic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Anthropic")
-            .field("config", &self.config)
-            .finish_non_exhaustive()
+        f.debug_struct("Anthropic").field("config", &self.config).finish_non_exhaustive()
     }
 }
 
@@ -113,15 +106,8 @@ impl Anthropic {
         if is_loopback(&url) {
             builder = builder.no_proxy();
         }
-        let client = builder
-            .build()
-            .map_err(|e| CallError::Config(text(&chain(&e))))?;
-        Ok(Anthropic {
-            client,
-            url,
-            headers,
-            config,
-        })
+        let client = builder.build().map_err(|e| CallError::Config(text(&chain(&e))))?;
+        Ok(Anthropic { client, url, headers, config })
     }
 
     async fn attempt(
@@ -132,20 +118,10 @@ impl Anthropic {
         let body = request.body();
         if body.len() > MAX_REQUEST_BYTES {
             let size = body.len();
-            return Err(CallError::TooLarge(format!(
-                "the request has {size} bytes, the limit is {MAX_REQUEST_BYTES}"
-            )));
+            return Err(CallError::TooLarge(format!("the request has {size} bytes, the limit is {MAX_REQUEST_BYTES}")));
         }
-        let mut call = self
-            .client
-            .post(self.url.clone())
-            .headers(self.headers.clone())
-            .body(body);
-        if let Some(beta) = request
-            .thinking
-            .as_ref()
-            .and_then(|thinking| thinking.beta())
-        {
+        let mut call = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
+        if let Some(beta) = request.thinking.as_ref().and_then(|thinking| thinking.beta()) {
             call = call.header("anthropic-beta", beta);
         }
         let response = self.in_time(call.send()).await?.map_err(connect_error)?;
@@ -175,9 +151,7 @@ impl Anthropic {
                 }
                 Ok(None) => break,
                 Err(_) => {
-                    return Err(CallError::StreamCut {
-                        after_bytes: reader.bytes(),
-                    });
+                    return Err(CallError::StreamCut { after_bytes: reader.bytes() });
                 }
             }
         }
@@ -199,9 +173,7 @@ impl Anthropic {
         let body = envelope::read(&self.start_of(response).await);
         CallError::Http {
             status,
-            kind: body
-                .kind
-                .unwrap_or_else(|| envelope::default_kind(status).to_owned()),
+            kind: body.kind.unwrap_or_else(|| envelope::default_kind(status).to_owned()),
             code: body.code,
             message: body.message,
             retry_after: headers::retry_after(&headers, jiff::Timestamp::now()),
@@ -214,10 +186,7 @@ impl Anthropic {
     async fn strange_answer(&self, response: Response) -> CallError {
         let body = envelope::read(&self.start_of(response).await);
         match body.kind {
-            Some(kind) if kind.ends_with("_error") => CallError::StreamError {
-                kind,
-                message: body.message,
-            },
+            Some(kind) if kind.ends_with("_error") => CallError::StreamError { kind, message: body.message },
             _ => CallError::BadReply(text(&format!("no event stream: {}", body.message))),
         }
     }
@@ -237,9 +206,7 @@ impl Anthropic {
 
     async fn in_time<T>(&self, future: impl Future<Output = T>) -> Result<T, CallError> {
         let limit = self.config.idle_timeout;
-        tokio::time::timeout(limit, future)
-            .await
-            .map_err(|_| CallError::Idle(limit))
+        tokio::time::timeout(limit, future).await.map_err(|_| CallError::Idle(limit))
     }
 }
 
@@ -257,9 +224,7 @@ fn endpoint(base: &str) -> Result<Url, CallError> {
     let not_a_url = |e| CallError::Config(format!("base_url is not a URL: {e}"));
     let given = Url::parse(base.trim()).map_err(not_a_url)?;
     if !matches!(given.scheme(), "http" | "https") || !given.has_host() {
-        return Err(CallError::Config(
-            "base_url must begin with https:// or http://".to_owned(),
-        ));
+        return Err(CallError::Config("base_url must begin with https:// or http://".to_owned()));
     }
     let base = base.trim().trim_end_matches('/');
     let base = base.strip_suffix("/v1").unwrap_or(base);
@@ -270,22 +235,17 @@ fn fixed_headers(config: &AnthropicConfig) -> Result<HeaderMap, CallError> {
     let mut headers = HeaderMap::new();
     headers.insert("content-type", HeaderValue::from_static("application/json"));
     headers.insert("accept", HeaderValue::from_static("text/event-stream"));
-    let version = HeaderValue::from_str(&config.version).map_err(|_| {
-        CallError::Config("the API version has characters that no header can hold".to_owned())
-    })?;
+    let version = HeaderValue::from_str(&config.version)
+        .map_err(|_| CallError::Config("the API version has characters that no header can hold".to_owned()))?;
     headers.insert("anthropic-version", version);
     if let Some(key) = &config.api_key {
         let key = key.trim();
         let (name, value) = match config.auth {
-            AuthStyle::Bearer => (
-                HeaderName::from_static("authorization"),
-                format!("Bearer {key}"),
-            ),
+            AuthStyle::Bearer => (HeaderName::from_static("authorization"), format!("Bearer {key}")),
             AuthStyle::XApiKey => (HeaderName::from_static("x-api-key"), key.to_owned()),
         };
-        let mut value = HeaderValue::from_str(&value).map_err(|_| {
-            CallError::Config("the API key has characters that no header can hold".to_owned())
-        })?;
+        let mut value = HeaderValue::from_str(&value)
+            .map_err(|_| CallError::Config("the API key has characters that no header can hold".to_owned()))?;
         value.set_sensitive(true);
         headers.insert(name, value);
     }
@@ -295,20 +255,14 @@ fn fixed_headers(config: &AnthropicConfig) -> Result<HeaderMap, CallError> {
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost"
-        || host
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|ip| ip.is_loopback())
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// No content type at all is read as a stream: gateways forget it.
 fn is_event_stream(headers: &HeaderMap) -> bool {
     match headers.get("content-type").map(HeaderValue::to_str) {
         None => true,
-        Some(Ok(kind)) => kind
-            .trim_start()
-            .to_ascii_lowercase()
-            .starts_with("text/event-stream"),
+        Some(Ok(kind)) => kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"),
         Some(Err(_)) => false,
     }
 }
@@ -326,10 +280,7 @@ fn connect_error(error: reqwest::Error) -> CallError {
 fn certificate_fault(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let mut next = Some(error);
     while let Some(error) = next {
-        let fault = match error
-            .downcast_ref::<std::io::Error>()
-            .and_then(std::io::Error::get_ref)
-        {
+        let fault = match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
             // `source()` of such an error steps over what it holds.
             Some(held) => match certificate_fault(held) {
                 Some(found) => return Some(found),
@@ -337,10 +288,7 @@ fn certificate_fault(error: &(dyn std::error::Error + 'static)) -> Option<String
             },
             None => error.downcast_ref::<rustls::Error>(),
         };
-        if let Some(
-            fault @ (rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented),
-        ) = fault
-        {
+        if let Some(fault @ (rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented)) = fault {
             return Some(fault.to_string());
         }
         next = error.source();

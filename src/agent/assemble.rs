@@ -39,11 +39,7 @@ impl<'de> Deserialize<'de> for Fields {
 
 impl Fields {
     fn raw(&self, name: &str) -> Option<&RawValue> {
-        self.0
-            .iter()
-            .rev()
-            .find(|(field, _)| field == name)
-            .map(|(_, value)| &**value)
+        self.0.iter().rev().find(|(field, _)| field == name).map(|(_, value)| &**value)
     }
 
     fn text(&self, name: &str) -> Option<String> {
@@ -84,8 +80,7 @@ pub struct BlockBuilder {
 impl BlockBuilder {
     /// From the `content_block` of a start event.
     pub fn start(raw: &str, on_delta: &mut (dyn FnMut(Delta<'_>) + Send)) -> Result<Self, String> {
-        let fields: Fields =
-            serde_json::from_str(raw).map_err(|e| format!("content block: {e}"))?;
+        let fields: Fields = serde_json::from_str(raw).map_err(|e| format!("content block: {e}"))?;
         let kind = fields.text("type").ok_or("a content block has no type")?;
         if kind == "tool_use" {
             for needed in ["id", "name"] {
@@ -93,9 +88,7 @@ impl BlockBuilder {
                     return Err(format!("a tool_use block has no {needed}"));
                 }
             }
-            on_delta(Delta::ToolStarted {
-                name: &fields.text("name").unwrap_or_default(),
-            });
+            on_delta(Delta::ToolStarted { name: &fields.text("name").unwrap_or_default() });
         }
         Ok(BlockBuilder {
             fields,
@@ -110,11 +103,7 @@ impl BlockBuilder {
     }
 
     /// Adds one `delta` object.
-    pub fn add(
-        &mut self,
-        raw: &str,
-        on_delta: &mut (dyn FnMut(Delta<'_>) + Send),
-    ) -> Result<(), String> {
+    pub fn add(&mut self, raw: &str, on_delta: &mut (dyn FnMut(Delta<'_>) + Send)) -> Result<(), String> {
         match serde_json::from_str(raw).map_err(|e| format!("content delta: {e}"))? {
             WireDelta::Text { text } => {
                 on_delta(Delta::Text(&text));
@@ -124,9 +113,7 @@ impl BlockBuilder {
                 on_delta(Delta::Thinking(&thinking));
                 self.grow(|b| &mut b.thinking, "thinking", &thinking);
             }
-            WireDelta::Signature { signature } => {
-                self.grow(|b| &mut b.signature, "signature", &signature)
-            }
+            WireDelta::Signature { signature } => self.grow(|b| &mut b.signature, "signature", &signature),
             WireDelta::Input { partial_json } => {
                 if self.kind == "tool_use" {
                     on_delta(Delta::ToolInput(&partial_json));
@@ -135,10 +122,7 @@ impl BlockBuilder {
             }
             WireDelta::Citation { citation } => {
                 if self.citations.is_none() {
-                    let first = self
-                        .fields
-                        .raw("citations")
-                        .and_then(|raw| serde_json::from_str(raw.get()).ok());
+                    let first = self.fields.raw("citations").and_then(|raw| serde_json::from_str(raw.get()).ok());
                     self.citations = Some(first.unwrap_or_default());
                 }
                 self.citations.get_or_insert_default().push(citation);
@@ -162,11 +146,7 @@ impl BlockBuilder {
         let is_tool = self.kind == "tool_use";
         let input = (is_tool || self.input.is_some()).then(|| self.tool_input());
         let mut changed: Vec<(&str, String)> = Vec::new();
-        for (name, value) in [
-            ("text", &self.text),
-            ("thinking", &self.thinking),
-            ("signature", &self.signature),
-        ] {
+        for (name, value) in [("text", &self.text), ("thinking", &self.thinking), ("signature", &self.signature)] {
             if let Some(value) = value {
                 changed.push((name, json_of(value)));
             }
@@ -178,21 +158,14 @@ impl BlockBuilder {
             changed.push(("input", raw.clone()));
         }
         self.write(out, &changed);
-        let text_of = |grown: Option<String>, name: &str| {
-            grown.or_else(|| self.fields.text(name)).unwrap_or_default()
-        };
+        let text_of = |grown: Option<String>, name: &str| grown.or_else(|| self.fields.text(name)).unwrap_or_default();
         match self.kind.as_str() {
-            "text" => Block::Text {
-                text: text_of(self.text, "text"),
-            },
-            "thinking" => Block::Thinking {
-                text: text_of(self.thinking, "thinking"),
-            },
+            "text" => Block::Text { text: text_of(self.text, "text") },
+            "thinking" => Block::Thinking { text: text_of(self.thinking, "thinking") },
             "tool_use" => Block::ToolUse {
                 id: self.fields.text("id").unwrap_or_default(),
                 name: self.fields.text("name").unwrap_or_default(),
-                input: input
-                    .map_or_else(|| ToolInput::Malformed(String::new()), |(_, parsed)| parsed),
+                input: input.map_or_else(|| ToolInput::Malformed(String::new()), |(_, parsed)| parsed),
             },
             _ => Block::Other { kind: self.kind },
         }
@@ -207,10 +180,9 @@ impl BlockBuilder {
             streamed => streamed,
         };
         match serde_json::from_str::<serde_json::Value>(raw) {
-            Ok(serde_json::Value::Null) if streamed.is_empty() => (
-                "{}".to_owned(),
-                ToolInput::Json(serde_json::Value::Object(serde_json::Map::new())),
-            ),
+            Ok(serde_json::Value::Null) if streamed.is_empty() => {
+                ("{}".to_owned(), ToolInput::Json(serde_json::Value::Object(serde_json::Map::new())))
+            }
             Ok(value @ serde_json::Value::Object(_)) => (raw.to_owned(), ToolInput::Json(value)),
             // The engine tells the model what is wrong; but the API takes only objects back.
             Ok(value) => (stand_in(raw), ToolInput::Json(value)),
@@ -228,10 +200,7 @@ impl BlockBuilder {
             out.push_str(value);
         };
         for (name, value) in &self.fields.0 {
-            let new = changed
-                .iter()
-                .find(|(changed, _)| changed == name)
-                .map(|(_, new)| new.as_str());
+            let new = changed.iter().find(|(changed, _)| changed == name).map(|(_, new)| new.as_str());
             field(out, name, new.unwrap_or(value.get()));
         }
         for (name, value) in changed {

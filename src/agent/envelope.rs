@@ -23,24 +23,16 @@ pub fn read(body: &[u8]) -> ErrorBody {
     let shown = shown.trim();
     match serde_json::from_str::<Value>(shown) {
         Ok(value) => read_json(&value, shown),
-        Err(_) => ErrorBody {
-            kind: None,
-            code: None,
-            message: plain(shown),
-        },
+        Err(_) => ErrorBody { kind: None, code: None, message: plain(shown) },
     }
 }
 
 fn read_json(value: &Value, shown: &str) -> ErrorBody {
     let error = value.get("error").unwrap_or(value);
     // Some gateways write `"error": "words"`.
-    let message = word(error.get("message"))
-        .or(error.as_str())
-        .unwrap_or(shown);
+    let message = word(error.get("message")).or(error.as_str()).unwrap_or(shown);
     ErrorBody {
-        kind: word(error.get("type"))
-            .filter(|kind| *kind != "error")
-            .map(token),
+        kind: word(error.get("type")).filter(|kind| *kind != "error").map(token),
         code: word(error.get("details").and_then(|d| d.get("error_code"))).map(token),
         message: text(message),
     }
@@ -65,9 +57,7 @@ pub fn default_kind(status: u16) -> &'static str {
 }
 
 fn word(value: Option<&Value>) -> Option<&str> {
-    value
-        .and_then(Value::as_str)
-        .filter(|word| !word.is_empty())
+    value.and_then(Value::as_str).filter(|word| !word.is_empty())
 }
 
 fn plain(shown: &str) -> String {
@@ -78,22 +68,14 @@ fn plain(shown: &str) -> String {
         return text(shown);
     }
     match title(shown) {
-        Some(title) if !title.trim().is_empty() => {
-            text(&format!("an HTML page, not an API answer: {title}"))
-        }
+        Some(title) if !title.trim().is_empty() => text(&format!("an HTML page, not an API answer: {title}")),
         _ => "an HTML page, not an API answer".to_owned(),
     }
 }
 
 fn looks_like_html(shown: &str) -> bool {
-    let start: String = shown
-        .chars()
-        .take(200)
-        .collect::<String>()
-        .to_ascii_lowercase();
-    ["<!doctype html", "<html", "<head", "<body"]
-        .iter()
-        .any(|mark| start.contains(mark))
+    let start: String = shown.chars().take(200).collect::<String>().to_ascii_lowercase();
+    ["<!doctype html", "<html", "<head", "<body"].iter().any(|mark| start.contains(mark))
 }
 
 fn title(page: &str) -> Option<&str> {
@@ -110,11 +92,7 @@ mod tests {
     use super::*;
 
     fn body(kind: Option<&str>, code: Option<&str>, message: &str) -> ErrorBody {
-        ErrorBody {
-            kind: kind.map(Into::into),
-            code: code.map(Into::into),
-            message: message.into(),
-        }
+        ErrorBody { kind: kind.map(Into::into), code: code.map(Into::into), message: message.into() }
     }
 
     #[test]
@@ -124,41 +102,19 @@ mod tests {
                 r#"{"type":"error","error":{"type":"rate_limit_error","message":"m","details":{"error_code":"c"}},"request_id":"r"}"#,
                 body(Some("rate_limit_error"), Some("c"), "m"),
             ),
-            (
-                r#"{"type":"error","error":{"type":"x","message":"m","details":null}}"#,
-                body(Some("x"), None, "m"),
-            ),
-            (
-                r#"{"error":"no upstream"}"#,
-                body(None, None, "no upstream"),
-            ),
+            (r#"{"type":"error","error":{"type":"x","message":"m","details":null}}"#, body(Some("x"), None, "m")),
+            (r#"{"error":"no upstream"}"#, body(None, None, "no upstream")),
             (r#"{"message":"m"}"#, body(None, None, "m")),
-            (
-                r#"{"error":{"type":5,"message":null}}"#,
-                body(None, None, r#"{"error":{"type":5,"message":null}}"#),
-            ),
+            (r#"{"error":{"type":5,"message":null}}"#, body(None, None, r#"{"error":{"type":5,"message":null}}"#)),
             ("[1]", body(None, None, "[1]")),
             ("", body(None, None, "(empty answer)")),
-            (
-                "upstream timed out\n",
-                body(None, None, "upstream timed out"),
-            ),
+            ("upstream timed out\n", body(None, None, "upstream timed out")),
             (
                 "<html>\n<head><TITLE lang=en>502 Bad Gateway</title></head>",
-                body(
-                    None,
-                    None,
-                    "an HTML page, not an API answer: 502 Bad Gateway",
-                ),
+                body(None, None, "an HTML page, not an API answer: 502 Bad Gateway"),
             ),
-            (
-                "<!DOCTYPE html><p>sorry",
-                body(None, None, "an HTML page, not an API answer"),
-            ),
-            (
-                "<html><title>never closed",
-                body(None, None, "an HTML page, not an API answer"),
-            ),
+            ("<!DOCTYPE html><p>sorry", body(None, None, "an HTML page, not an API answer")),
+            ("<html><title>never closed", body(None, None, "an HTML page, not an API answer")),
         ];
         for (given, wanted) in cases {
             assert_eq!(&read(given.as_bytes()), wanted, "{given}");
@@ -177,10 +133,7 @@ mod tests {
             "[".repeat(90_000).into_bytes(),
         ] {
             let read = read(&given);
-            for shown in [Some(read.message), read.kind, read.code]
-                .into_iter()
-                .flatten()
-            {
+            for shown in [Some(read.message), read.kind, read.code].into_iter().flatten() {
                 assert!(shown.chars().count() <= 500 && !shown.chars().any(char::is_control));
             }
         }

@@ -65,15 +65,7 @@ impl CallError {
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CallError::Http {
-                status,
-                kind,
-                code,
-                message,
-                retry_after,
-                should_retry: _,
-                request_id,
-            } => {
+            CallError::Http { status, kind, code, message, retry_after, should_retry: _, request_id } => {
                 write!(f, "the model server answered {status} {}", token(kind))?;
                 if let Some(code) = code {
                     write!(f, " ({})", token(code))?;
@@ -88,17 +80,11 @@ impl fmt::Display for CallError {
                 }
             }
             CallError::StreamError { kind, message } => {
-                write!(
-                    f,
-                    "the model server broke off its reply with {}: {}",
-                    token(kind),
-                    text(message)
-                )
+                write!(f, "the model server broke off its reply with {}: {}", token(kind), text(message))
             }
-            CallError::StreamCut { after_bytes } => write!(
-                f,
-                "the reply stopped after {after_bytes} bytes, before its end; nothing of it is used"
-            ),
+            CallError::StreamCut { after_bytes } => {
+                write!(f, "the reply stopped after {after_bytes} bytes, before its end; nothing of it is used")
+            }
             CallError::Connect(why) => {
                 write!(f, "no connection to the model server: {}", text(why))
             }
@@ -112,11 +98,7 @@ impl fmt::Display for CallError {
             ),
             CallError::TooLarge(what) => write!(f, "too large: {}", text(what)),
             CallError::BadReply(why) => {
-                write!(
-                    f,
-                    "the model server's reply is not a Messages API reply: {}",
-                    text(why)
-                )
+                write!(f, "the model server's reply is not a Messages API reply: {}", text(why))
             }
             CallError::Config(why) => write!(f, "the model client cannot be set up: {}", text(why)),
         }
@@ -160,11 +142,7 @@ fn reorders_or_hides(c: char) -> bool {
 
 fn seconds(duration: Duration) -> String {
     let millis = duration.as_millis();
-    if millis.is_multiple_of(1000) {
-        (millis / 1000).to_string()
-    } else {
-        format!("{:.3}", duration.as_secs_f64())
-    }
+    if millis.is_multiple_of(1000) { (millis / 1000).to_string() } else { format!("{:.3}", duration.as_secs_f64()) }
 }
 
 #[cfg(test)]
@@ -184,10 +162,7 @@ mod tests {
                 should_retry: None,
                 request_id: Some(evil.clone()),
             },
-            CallError::StreamError {
-                kind: evil.clone(),
-                message: evil.clone(),
-            },
+            CallError::StreamError { kind: evil.clone(), message: evil.clone() },
             CallError::Connect(evil.clone()),
             CallError::Tls(evil.clone()),
             CallError::TooLarge(evil.clone()),
@@ -196,17 +171,8 @@ mod tests {
         ];
         for error in errors {
             let shown = error.to_string();
-            assert!(
-                shown.chars().count() <= 1000,
-                "{} characters",
-                shown.chars().count()
-            );
-            assert!(
-                !shown
-                    .chars()
-                    .any(|c| c.is_control() || reorders_or_hides(c)),
-                "{shown}"
-            );
+            assert!(shown.chars().count() <= 1000, "{} characters", shown.chars().count());
+            assert!(!shown.chars().any(|c| c.is_control() || reorders_or_hides(c)), "{shown}");
         }
     }
 

@@ -16,16 +16,11 @@ use std::time::Duration;
 const LONGEST_WAIT: Duration = Duration::from_secs(366 * 24 * 3600);
 
 fn get<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers
-        .get(name)
-        .and_then(|value| value.to_str().ok())
-        .map(str::trim)
+    headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim)
 }
 
 pub fn request_id(headers: &HeaderMap) -> Option<String> {
-    get(headers, "request-id")
-        .filter(|id| !id.is_empty())
-        .map(token)
+    get(headers, "request-id").filter(|id| !id.is_empty()).map(token)
 }
 
 pub fn should_retry(headers: &HeaderMap) -> Option<bool> {
@@ -45,11 +40,7 @@ pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let value = get(headers, "retry-after")?;
     wait_of(value, 1.0).or_else(|| {
         let at = http_date(value)?;
-        Some(
-            Duration::try_from(at.duration_since(now))
-                .unwrap_or_default()
-                .min(LONGEST_WAIT),
-        )
+        Some(Duration::try_from(at.duration_since(now)).unwrap_or_default().min(LONGEST_WAIT))
     })
 }
 
@@ -58,9 +49,7 @@ fn wait_of(number: &str, per_second: f64) -> Option<Duration> {
         return None;
     }
     let seconds = number.parse::<f64>().ok()? / per_second;
-    Some(Duration::from_secs_f64(
-        seconds.min(LONGEST_WAIT.as_secs_f64()),
-    ))
+    Some(Duration::from_secs_f64(seconds.min(LONGEST_WAIT.as_secs_f64())))
 }
 
 /// The three forms of RFC 9110: the usual one, the RFC 850 one, and that of C's `asctime`.
@@ -70,12 +59,10 @@ fn http_date(value: &str) -> Option<Timestamp> {
     if let Ok(at) = usual.parse_timestamp(value) {
         return Some(at);
     }
-    ["%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"]
-        .iter()
-        .find_map(|form| {
-            let civil = jiff::civil::DateTime::strptime(form, value).ok()?;
-            Some(civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
-        })
+    ["%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"].iter().find_map(|form| {
+        let civil = jiff::civil::DateTime::strptime(form, value).ok()?;
+        Some(civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
+    })
 }
 
 pub fn rate_limits(headers: &HeaderMap) -> RateLimits {
@@ -105,10 +92,7 @@ mod tests {
         pairs
             .iter()
             .map(|(name, value)| {
-                (
-                    HeaderName::from_bytes(name.as_bytes()).unwrap(),
-                    HeaderValue::from_str(value).unwrap(),
-                )
+                (HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap())
             })
             .collect()
     }
@@ -123,18 +107,9 @@ mod tests {
         assert_eq!(after("7"), Some(Duration::from_secs(7)));
         assert_eq!(after("0.5"), Some(Duration::from_millis(500)));
         assert_eq!(after("0"), Some(Duration::ZERO));
-        assert_eq!(
-            after("Sun, 06 Nov 1994 08:49:37 GMT"),
-            Some(Duration::from_secs(7))
-        );
-        assert_eq!(
-            after("Sunday, 06-Nov-94 08:49:37 GMT"),
-            Some(Duration::from_secs(7))
-        );
-        assert_eq!(
-            after("Sun Nov  6 08:49:37 1994"),
-            Some(Duration::from_secs(7))
-        );
+        assert_eq!(after("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::from_secs(7)));
+        assert_eq!(after("Sunday, 06-Nov-94 08:49:37 GMT"), Some(Duration::from_secs(7)));
+        assert_eq!(after("Sun Nov  6 08:49:37 1994"), Some(Duration::from_secs(7)));
         assert_eq!(after("Sun, 06 Nov 1994 08:49:29 GMT"), Some(Duration::ZERO));
         for bad in ["", "-1", "soon", "NaN", "inf", "1e9", ".", "1.2.3"] {
             assert_eq!(after(bad), None, "{bad}");
@@ -163,11 +138,7 @@ mod tests {
         let limits = rate_limits(&all);
         assert_eq!(
             limits.requests,
-            RateWindow {
-                limit: Some(50),
-                remaining: Some(49),
-                reset: Some("2026-11-16T00:00:00Z".parse().unwrap())
-            }
+            RateWindow { limit: Some(50), remaining: Some(49), reset: Some("2026-11-16T00:00:00Z".parse().unwrap()) }
         );
         assert_eq!(limits.input_tokens, RateWindow::default());
         assert_eq!(limits.output_tokens, RateWindow::default());

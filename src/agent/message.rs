@@ -135,14 +135,6 @@ mod tests {
             thinking_tokens: 3000,
         };
         assert_eq!(usage.total(), 4321);
-        assert_eq!(
-            Usage {
-                input_tokens: u64::MAX,
-                output_tokens: 1,
-                ..usage
-            }
-            .total(),
-            u64::MAX
-        );
+        assert_eq!(Usage { input_tokens: u64::MAX, output_tokens: 1, ..usage }.total(), u64::MAX);
     }
 }

@@ -43,41 +43,29 @@ pub enum Thinking {
 impl Thinking {
     /// Adaptive thinking whose summary is streamed: the choice for a console.
     pub fn summarized() -> Self {
-        Thinking::Adaptive {
-            display: ThinkingDisplay::Summarized,
-            on_mismatch: PrefixMismatch::Fail,
-        }
+        Thinking::Adaptive { display: ThinkingDisplay::Summarized, on_mismatch: PrefixMismatch::Fail }
     }
 
     /// The beta that this setting needs, if any.
     pub(super) fn beta(&self) -> Option<&'static str> {
         match self {
-            Thinking::Adaptive {
-                on_mismatch: PrefixMismatch::DropBlock,
-                ..
-            } => Some("thinking-binding-controls-2026-08-01"),
-            Thinking::Adaptive { .. }
-            | Thinking::BetweenTools
-            | Thinking::Disabled
-            | Thinking::Enabled { .. } => None,
+            Thinking::Adaptive { on_mismatch: PrefixMismatch::DropBlock, .. } => {
+                Some("thinking-binding-controls-2026-08-01")
+            }
+            Thinking::Adaptive { .. } | Thinking::BetweenTools | Thinking::Disabled | Thinking::Enabled { .. } => None,
         }
     }
 
     fn json(&self) -> String {
         match self {
-            Thinking::Adaptive {
-                display,
-                on_mismatch,
-            } => {
+            Thinking::Adaptive { display, on_mismatch } => {
                 let display = match display {
                     ThinkingDisplay::Summarized => "summarized",
                     ThinkingDisplay::Omitted => "omitted",
                 };
                 let binding = match on_mismatch {
                     PrefixMismatch::Fail => "",
-                    PrefixMismatch::DropBlock => {
-                        r#","block_binding":{"prefix_mismatch_behavior":"drop_block"}"#
-                    }
+                    PrefixMismatch::DropBlock => r#","block_binding":{"prefix_mismatch_behavior":"drop_block"}"#,
                 };
                 format!(r#"{{"type":"adaptive","display":"{display}"{binding}}}"#)
             }
@@ -110,8 +98,7 @@ impl Request {
     /// The body to send.
     pub fn body(&self) -> Vec<u8> {
         let messages: usize = self.messages.iter().map(|m| m.get().len() + 1).sum();
-        let mut out =
-            String::with_capacity(messages + self.tools.get().len() + self.system.len() * 2 + 256);
+        let mut out = String::with_capacity(messages + self.tools.get().len() + self.system.len() * 2 + 256);
         out.push_str(r#"{"model":"#);
         push_json(&mut out, &self.model);
         out.push_str(r#","max_tokens":"#);
@@ -149,9 +136,7 @@ impl Request {
 }
 
 fn is_empty_array(raw: &str) -> bool {
-    raw.strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-        .is_some_and(|inner| inner.trim().is_empty())
+    raw.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).is_some_and(|inner| inner.trim().is_empty())
 }
 
 /// Appends `value` as JSON. Strings and raw values, all that is written here, cannot fail.
@@ -182,11 +167,7 @@ mod tests {
 
     #[test]
     fn the_body_in_full() {
-        let body = request(
-            "Be \"brief\".",
-            &[r#"{ "role":"user", "content":"\u0061 1.0e0" }"#],
-        )
-        .body();
+        let body = request("Be \"brief\".", &[r#"{ "role":"user", "content":"\u0061 1.0e0" }"#]).body();
         assert_eq!(
             String::from_utf8(body).unwrap(),
             r#"{"model":"claude-opus-5-5","max_tokens":64,"stream":true,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"high"},"tools":[ {"name": "bash"} ],"system":[{"type":"text","text":"Be \"brief\".","cache_control":{"type":"ephemeral"}}],"messages":[{ "role":"user", "content":"\u0061 1.0e0" }]}"#
@@ -207,31 +188,17 @@ mod tests {
 
     #[test]
     fn every_thinking_setting_is_json_and_names_its_beta() {
-        let drop = Thinking::Adaptive {
-            display: ThinkingDisplay::Omitted,
-            on_mismatch: PrefixMismatch::DropBlock,
-        };
+        let drop = Thinking::Adaptive { display: ThinkingDisplay::Omitted, on_mismatch: PrefixMismatch::DropBlock };
         for (thinking, wanted) in [
             (
                 drop,
                 serde_json::json!({"type":"adaptive","display":"omitted","block_binding":{"prefix_mismatch_behavior":"drop_block"}}),
             ),
-            (
-                Thinking::BetweenTools,
-                serde_json::json!({"type":"between_tools"}),
-            ),
+            (Thinking::BetweenTools, serde_json::json!({"type":"between_tools"})),
             (Thinking::Disabled, serde_json::json!({"type":"disabled"})),
-            (
-                Thinking::Enabled {
-                    budget_tokens: 2048,
-                },
-                serde_json::json!({"type":"enabled","budget_tokens":2048}),
-            ),
+            (Thinking::Enabled { budget_tokens: 2048 }, serde_json::json!({"type":"enabled","budget_tokens":2048})),
         ] {
-            assert_eq!(
-                serde_json::from_str::<serde_json::Value>(&thinking.json()).unwrap(),
-                wanted
-            );
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&thinking.json()).unwrap(), wanted);
             assert_eq!(thinking.beta().is_some(), thinking == drop);
         }
     }

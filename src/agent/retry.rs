@@ -43,27 +43,13 @@ pub enum RetryClass {
 /// The class of a failed attempt.
 pub fn classify(error: &CallError) -> RetryClass {
     match error {
-        CallError::Http {
-            status,
-            kind,
-            code,
-            message,
-            retry_after,
-            should_retry,
-            request_id: _,
-        } => classify_status(
-            *status,
-            kind,
-            code.as_deref(),
-            message,
-            retry_after.is_some(),
-            *should_retry,
-        ),
+        CallError::Http { status, kind, code, message, retry_after, should_retry, request_id: _ } => {
+            classify_status(*status, kind, code.as_deref(), message, retry_after.is_some(), *should_retry)
+        }
         CallError::StreamError { kind, message } => classify_kind(kind, message),
-        CallError::StreamCut { .. }
-        | CallError::Connect(_)
-        | CallError::Idle(_)
-        | CallError::BadReply(_) => RetryClass::Transient,
+        CallError::StreamCut { .. } | CallError::Connect(_) | CallError::Idle(_) | CallError::BadReply(_) => {
+            RetryClass::Transient
+        }
         CallError::TooLarge(_) => RetryClass::TooLarge,
         CallError::Tls(_) | CallError::Config(_) => RetryClass::Fatal,
     }
@@ -116,23 +102,15 @@ fn classify_kind(kind: &str, message: &str) -> RetryClass {
 
 fn speaks_of_usage_limit(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
-    ["usage limit", "spend limit", "spending limit"]
-        .iter()
-        .any(|words| message.contains(words))
+    ["usage limit", "spend limit", "spending limit"].iter().any(|words| message.contains(words))
 }
 
 fn is_own_usage_limit(message: &str) -> bool {
-    message
-        .trim_start()
-        .starts_with("You have reached your specified")
-        && speaks_of_usage_limit(message)
+    message.trim_start().starts_with("You have reached your specified") && speaks_of_usage_limit(message)
 }
 
 fn is_prompt_too_long(message: &str) -> bool {
-    message
-        .trim_start()
-        .to_ascii_lowercase()
-        .starts_with("prompt is too long")
+    message.trim_start().to_ascii_lowercase().starts_with("prompt is too long")
 }
 
 /// True when the server says that a thinking block no longer fits the conversation before it.
@@ -140,14 +118,9 @@ fn is_prompt_too_long(message: &str) -> bool {
 /// fresh conversation can.
 pub fn is_prefix_mismatch(error: &CallError) -> bool {
     match error {
-        CallError::Http {
-            status: 400,
-            message,
-            ..
-        } => {
+        CallError::Http { status: 400, message, .. } => {
             let message = message.to_ascii_lowercase();
-            message.contains("thinking")
-                && (message.contains("signature") || message.contains("cannot be modified"))
+            message.contains("thinking") && (message.contains("signature") || message.contains("cannot be modified"))
         }
         _ => false,
     }
@@ -156,16 +129,9 @@ pub fn is_prefix_mismatch(error: &CallError) -> bool {
 /// The wait before the next attempt, or `None` when there must be none.
 ///
 /// `attempt` counts the attempts that have failed so far, from 1. `jitter` is 64 random bits.
-pub fn delay(
-    class: RetryClass,
-    attempt: u32,
-    retry_after: Option<Duration>,
-    jitter: u64,
-) -> Option<Duration> {
+pub fn delay(class: RetryClass, attempt: u32, retry_after: Option<Duration>, jitter: u64) -> Option<Duration> {
     match class {
-        RetryClass::SpendLimit | RetryClass::Auth | RetryClass::TooLarge | RetryClass::Fatal => {
-            None
-        }
+        RetryClass::SpendLimit | RetryClass::Auth | RetryClass::TooLarge | RetryClass::Fatal => None,
         RetryClass::Transient if attempt >= TRANSIENT_ATTEMPTS => None,
         RetryClass::Transient | RetryClass::RateLimited | RetryClass::Overloaded => {
             Some(backoff(attempt, jitter).max(retry_after.unwrap_or_default()))
@@ -215,53 +181,14 @@ mod tests {
         let limit = "You have reached your specified API usage limits. You will regain access on 2026-12-01.";
         let cases = [
             (http(402), SpendLimit),
-            (
-                http_with(
-                    429,
-                    "",
-                    Some("enforced_spend_limit_reached"),
-                    "",
-                    Some(60),
-                    None,
-                ),
-                SpendLimit,
-            ),
-            (
-                http_with(429, "", None, "Workspace usage limit reached", None, None),
-                SpendLimit,
-            ),
-            (
-                http_with(
-                    429,
-                    "",
-                    None,
-                    "Workspace usage limit reached",
-                    Some(9),
-                    None,
-                ),
-                RateLimited,
-            ),
-            (
-                http_with(429, "", Some("ramp_limit_exceeded"), "", Some(9), None),
-                RateLimited,
-            ),
+            (http_with(429, "", Some("enforced_spend_limit_reached"), "", Some(60), None), SpendLimit),
+            (http_with(429, "", None, "Workspace usage limit reached", None, None), SpendLimit),
+            (http_with(429, "", None, "Workspace usage limit reached", Some(9), None), RateLimited),
+            (http_with(429, "", Some("ramp_limit_exceeded"), "", Some(9), None), RateLimited),
             (http_with(429, "", None, "", None, Some(false)), RateLimited),
             (http(429), RateLimited),
-            (
-                http_with(400, "invalid_request_error", None, limit, None, None),
-                SpendLimit,
-            ),
-            (
-                http_with(
-                    400,
-                    "",
-                    None,
-                    "prompt is too long: 1200000 tokens > 1000000 maximum",
-                    None,
-                    None,
-                ),
-                TooLarge,
-            ),
+            (http_with(400, "invalid_request_error", None, limit, None, None), SpendLimit),
+            (http_with(400, "", None, "prompt is too long: 1200000 tokens > 1000000 maximum", None, None), TooLarge),
             (http(400), Fatal),
             (http_with(400, "", None, "", None, Some(true)), Fatal),
             (http(401), Auth),
@@ -273,10 +200,7 @@ mod tests {
             (http(413), TooLarge),
             (http(422), Fatal),
             (http(500), Transient),
-            (
-                http_with(500, "overloaded_error", None, "", None, None),
-                Overloaded,
-            ),
+            (http_with(500, "overloaded_error", None, "", None, None), Overloaded),
             (http_with(500, "", None, "", None, Some(false)), Fatal),
             (http(502), Transient),
             (http(503), Transient),
@@ -311,29 +235,15 @@ mod tests {
     }
 
     fn stream(kind: &str, message: &str) -> CallError {
-        CallError::StreamError {
-            kind: kind.into(),
-            message: message.into(),
-        }
+        CallError::StreamError { kind: kind.into(), message: message.into() }
     }
 
     #[test]
     fn a_block_bound_to_another_conversation_is_recognised() {
         let bound = "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation";
-        assert!(is_prefix_mismatch(&http_with(
-            400, "", None, bound, None, None
-        )));
-        assert!(!is_prefix_mismatch(&http_with(
-            400,
-            "",
-            None,
-            "max_tokens: too small",
-            None,
-            None
-        )));
-        assert!(!is_prefix_mismatch(&http_with(
-            500, "", None, bound, None, None
-        )));
+        assert!(is_prefix_mismatch(&http_with(400, "", None, bound, None, None)));
+        assert!(!is_prefix_mismatch(&http_with(400, "", None, "max_tokens: too small", None, None)));
+        assert!(!is_prefix_mismatch(&http_with(500, "", None, bound, None, None)));
     }
 
     #[test]
@@ -346,14 +256,8 @@ mod tests {
 
     #[test]
     fn the_class_is_written_in_snake_case() {
-        assert_eq!(
-            serde_json::to_string(&SpendLimit).unwrap(),
-            "\"spend_limit\""
-        );
-        assert_eq!(
-            serde_json::from_str::<RetryClass>("\"rate_limited\"").unwrap(),
-            RateLimited
-        );
+        assert_eq!(serde_json::to_string(&SpendLimit).unwrap(), "\"spend_limit\"");
+        assert_eq!(serde_json::from_str::<RetryClass>("\"rate_limited\"").unwrap(), RateLimited);
     }
 
     proptest! {

@@ -66,10 +66,7 @@ fn text() -> Sample {
                     "content_block_delta",
                     r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" 🦀"}}"#,
                 ),
-                (
-                    "content_block_stop",
-                    r#"{"type":"content_block_stop","index":0}"#,
-                ),
+                ("content_block_stop", r#"{"type":"content_block_stop","index":0}"#),
             ],
             r#""end_turn""#,
             15,
@@ -101,10 +98,7 @@ fn thinking_text_two_calls() -> Sample {
                     "content_block_delta",
                     r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"EqQBCg=="}}"#,
                 ),
-                (
-                    "content_block_stop",
-                    r#"{"type":"content_block_stop","index":0}"#,
-                ),
+                ("content_block_stop", r#"{"type":"content_block_stop","index":0}"#),
                 (
                     "content_block_start",
                     r#"{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}"#,
@@ -117,10 +111,7 @@ fn thinking_text_two_calls() -> Sample {
                     "content_block_delta",
                     r#"{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"it é"}}"#,
                 ),
-                (
-                    "content_block_stop",
-                    r#"{"type":"content_block_stop","index":1}"#,
-                ),
+                ("content_block_stop", r#"{"type":"content_block_stop","index":1}"#),
                 (
                     "content_block_start",
                     r#"{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"toolu_1","name":"bash","input":{}}}"#,
@@ -137,18 +128,12 @@ fn thinking_text_two_calls() -> Sample {
                     "content_block_delta",
                     r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"\"ls\"}"}}"#,
                 ),
-                (
-                    "content_block_stop",
-                    r#"{"type":"content_block_stop","index":2}"#,
-                ),
+                ("content_block_stop", r#"{"type":"content_block_stop","index":2}"#),
                 (
                     "content_block_start",
                     r#"{"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"toolu_2","name":"read_file","input":{}}}"#,
                 ),
-                (
-                    "content_block_stop",
-                    r#"{"type":"content_block_stop","index":3}"#,
-                ),
+                ("content_block_stop", r#"{"type":"content_block_stop","index":3}"#),
             ],
             r#""tool_use""#,
             90,
@@ -172,10 +157,7 @@ fn cut_call() -> Sample {
                     "content_block_delta",
                     r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"command\": \"rm -rf build"}}"#,
                 ),
-                (
-                    "content_block_stop",
-                    r#"{"type":"content_block_stop","index":0}"#,
-                ),
+                ("content_block_stop", r#"{"type":"content_block_stop","index":0}"#),
             ],
             r#""max_tokens""#,
             64,
@@ -199,26 +181,17 @@ fn silent_thinking() -> Sample {
                     "content_block_delta",
                     r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}"#,
                 ),
-                (
-                    "content_block_stop",
-                    r#"{"type":"content_block_stop","index":0}"#,
-                ),
+                ("content_block_stop", r#"{"type":"content_block_stop","index":0}"#),
                 (
                     "content_block_start",
                     r#"{"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"b64=="}}"#,
                 ),
-                (
-                    "content_block_stop",
-                    r#"{"type":"content_block_stop","index":1}"#,
-                ),
+                ("content_block_stop", r#"{"type":"content_block_stop","index":1}"#),
                 (
                     "content_block_start",
                     r#"{"type":"content_block_start","index":2,"content_block":{"type":"text","text":"Done."}}"#,
                 ),
-                (
-                    "content_block_stop",
-                    r#"{"type":"content_block_stop","index":2}"#,
-                ),
+                ("content_block_stop", r#"{"type":"content_block_stop","index":2}"#),
             ],
             r#""end_turn""#,
             1,
@@ -242,18 +215,12 @@ fn server_tool() -> Sample {
                     "content_block_delta",
                     r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"query\":\"rust\"}"}}"#,
                 ),
-                (
-                    "content_block_stop",
-                    r#"{"type":"content_block_stop","index":0}"#,
-                ),
+                ("content_block_stop", r#"{"type":"content_block_stop","index":0}"#),
                 (
                     "content_block_start",
                     r#"{"type":"content_block_start","index":1,"content_block":{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"type":"web_search_result","title":"R","url":"https://example.org","encrypted_content":"AbC=","page_age":null}]}}"#,
                 ),
-                (
-                    "content_block_stop",
-                    r#"{"type":"content_block_stop","index":1}"#,
-                ),
+                ("content_block_stop", r#"{"type":"content_block_stop","index":1}"#),
                 (
                     "content_block_start",
                     r#"{"type":"content_block_start","index":2,"content_block":{"type":"text","text":"","citations":[]}}"#,
@@ -266,10 +233,7 @@ fn server_tool() -> Sample {
                     "content_block_delta",
                     r#"{"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":"see"}}"#,
                 ),
-                (
-                    "content_block_stop",
-                    r#"{"type":"content_block_stop","index":2}"#,
-                ),
+                ("content_block_stop", r#"{"type":"content_block_stop","index":2}"#),
             ],
             r#""pause_turn""#,
             40,
@@ -301,14 +265,8 @@ fn interleaved() -> Sample {
                     "content_block_delta",
                     r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"A"}}"#,
                 ),
-                (
-                    "content_block_stop",
-                    r#"{"type":"content_block_stop","index":1}"#,
-                ),
-                (
-                    "content_block_stop",
-                    r#"{"type":"content_block_stop","index":0}"#,
-                ),
+                ("content_block_stop", r#"{"type":"content_block_stop","index":1}"#),
+                ("content_block_stop", r#"{"type":"content_block_stop","index":0}"#),
                 (
                     "message_delta",
                     r#"{"type":"message_delta","delta":{"stop_reason":null},"usage":{"output_tokens":3}}"#,
@@ -341,22 +299,12 @@ fn refusal() -> Sample {
 
 fn crlf_and_comments() -> Sample {
     let text = String::from_utf8_lossy(&text().bytes).replace('\n', "\r\n");
-    let bytes = format!(
-        "\u{FEFF}: welcome\r\n{}",
-        text.replace("event: ping", ":keep-alive\r\nid: 3\r\nevent: ping")
-    );
-    Sample {
-        name: "CRLF, mark and comments",
-        bytes: bytes.into_bytes(),
-        ..text_expectation()
-    }
+    let bytes = format!("\u{FEFF}: welcome\r\n{}", text.replace("event: ping", ":keep-alive\r\nid: 3\r\nevent: ping"));
+    Sample { name: "CRLF, mark and comments", bytes: bytes.into_bytes(), ..text_expectation() }
 }
 
 fn text_expectation() -> Sample {
-    Sample {
-        bytes: Vec::new(),
-        ..text()
-    }
+    Sample { bytes: Vec::new(), ..text() }
 }
 
 fn empty() -> Sample {
@@ -383,10 +331,7 @@ fn unknown_block() -> Sample {
                     r#"{"type":"content_block_delta","index":0,"delta":{"type":"hologram_delta","photons":3}}"#,
                 ),
                 ("hologram_event", r#"{"type":"hologram_event"}"#),
-                (
-                    "content_block_stop",
-                    r#"{"type":"content_block_stop","index":0}"#,
-                ),
+                ("content_block_stop", r#"{"type":"content_block_stop","index":0}"#),
             ],
             r#""teleported""#,
             9,

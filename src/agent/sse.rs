@@ -70,11 +70,7 @@ impl Parser {
                 }
             }
         }
-        if self.overflowed {
-            Err(EventTooLarge)
-        } else {
-            Ok(())
-        }
+        if self.overflowed { Err(EventTooLarge) } else { Ok(()) }
     }
 
     /// Drops a byte-order mark at the very start, even when chunks split it.
@@ -115,10 +111,7 @@ impl Parser {
         let (field, value) = match self.line.iter().position(|&b| b == b':') {
             Some(colon) => {
                 let value = &self.line[colon + 1..];
-                (
-                    &self.line[..colon],
-                    value.strip_prefix(b" ").unwrap_or(value),
-                )
+                (&self.line[..colon], value.strip_prefix(b" ").unwrap_or(value))
             }
             None => (&self.line[..], &[][..]),
         };
@@ -144,15 +137,8 @@ impl Parser {
         let name = std::mem::take(&mut self.event);
         let data = std::mem::take(&mut self.data);
         if std::mem::take(&mut self.has_data) {
-            let event = if name.is_empty() {
-                "message".to_owned()
-            } else {
-                lossy(name)
-            };
-            out.push(Event {
-                event,
-                data: lossy(data),
-            });
+            let event = if name.is_empty() { "message".to_owned() } else { lossy(name) };
+            out.push(Event { event, data: lossy(data) });
         }
     }
 }
@@ -179,10 +165,7 @@ mod tests {
     }
 
     fn event(event: &str, data: &str) -> Event {
-        Event {
-            event: event.into(),
-            data: data.into(),
-        }
+        Event { event: event.into(), data: data.into() }
     }
 
     #[test]
@@ -191,14 +174,8 @@ mod tests {
             (b"data: a\n\n", vec![event("message", "a")]),
             (b"event: x\ndata:a\r\ndata: b\r\r", vec![event("x", "a\nb")]),
             (b"\xEF\xBB\xBFdata: a\n\n", vec![event("message", "a")]),
-            (
-                b"\xEF\xBBdata: a\n\ndata: b\n\n",
-                vec![event("message", "b")],
-            ),
-            (
-                b"data: \xEF\xBB\xBFa\n\n",
-                vec![event("message", "\u{FEFF}a")],
-            ),
+            (b"\xEF\xBBdata: a\n\ndata: b\n\n", vec![event("message", "b")]),
+            (b"data: \xEF\xBB\xBFa\n\n", vec![event("message", "\u{FEFF}a")]),
             (b": note\ndata: a\n: note\n\n", vec![event("message", "a")]),
             (b"data\n\n", vec![event("message", "")]),
             (b"data\ndata\n\n", vec![event("message", "\n")]),
@@ -206,34 +183,16 @@ mod tests {
             (b"data:  two\n\n", vec![event("message", " two")]),
             (b"event: x\n\ndata: a\n\n", vec![event("message", "a")]),
             (b"event: x\nevent: y\ndata: a\n\n", vec![event("y", "a")]),
-            (
-                b"id: 7\nretry: 10\nfoo: bar\ndata: a\n\n",
-                vec![event("message", "a")],
-            ),
-            (
-                b"data: \xFF\xC3\n\n",
-                vec![event("message", "\u{FFFD}\u{FFFD}")],
-            ),
+            (b"id: 7\nretry: 10\nfoo: bar\ndata: a\n\n", vec![event("message", "a")]),
+            (b"data: \xFF\xC3\n\n", vec![event("message", "\u{FFFD}\u{FFFD}")]),
             (b"data: a\n", vec![]),
             (b"\n\n\r\r\r\n", vec![]),
-            (
-                b"data: a\r\n\r\ndata: b\r\n\r\n",
-                vec![event("message", "a"), event("message", "b")],
-            ),
+            (b"data: a\r\n\r\ndata: b\r\n\r\n", vec![event("message", "a"), event("message", "b")]),
         ];
         for (input, wanted) in cases {
-            assert_eq!(
-                &parse(&[input]),
-                wanted,
-                "{:?}",
-                String::from_utf8_lossy(input)
-            );
+            assert_eq!(&parse(&[input]), wanted, "{:?}", String::from_utf8_lossy(input));
             for cut in 0..=input.len() {
-                assert_eq!(
-                    &parse(&[&input[..cut], &input[cut..]]),
-                    wanted,
-                    "cut at {cut} of {input:?}"
-                );
+                assert_eq!(&parse(&[&input[..cut], &input[cut..]]), wanted, "cut at {cut} of {input:?}");
             }
             let single: Vec<&[u8]> = input.chunks(1).collect();
             assert_eq!(&parse(&single), wanted, "byte by byte: {input:?}");
@@ -245,14 +204,9 @@ mod tests {
         let mut parser = Parser::new();
         let mut out = Vec::new();
         let mebibyte = vec![b'x'; 1024 * 1024];
-        let refused = (0..20)
-            .filter(|_| parser.push(&mebibyte, &mut out).is_err())
-            .count();
+        let refused = (0..20).filter(|_| parser.push(&mebibyte, &mut out).is_err()).count();
         assert_eq!(refused, 12);
-        assert_eq!(
-            parser.push(b"\n\ndata: a\n\n", &mut out),
-            Err(EventTooLarge)
-        );
+        assert_eq!(parser.push(b"\n\ndata: a\n\n", &mut out), Err(EventTooLarge));
 
         let mut parser = Parser::new();
         let line = [b"data: ".as_slice(), &mebibyte, b"\n"].concat();

@@ -155,19 +155,11 @@ mod tests {
     #[test]
     fn the_table_covers_every_reason_and_kind_of_content() {
         use NextMove::*;
-        let text = Block::Text {
-            text: "hello".into(),
-        };
+        let text = Block::Text { text: "hello".into() };
         let blank = Block::Text { text: " \n".into() };
         let thinking = Block::Thinking { text: "hm".into() };
-        let call = Block::ToolUse {
-            id: "t".into(),
-            name: "bash".into(),
-            input: ToolInput::Malformed("{".into()),
-        };
-        let other = Block::Other {
-            kind: "web_search_tool_result".into(),
-        };
+        let call = Block::ToolUse { id: "t".into(), name: "bash".into(), input: ToolInput::Malformed("{".into()) };
+        let other = Block::Other { kind: "web_search_tool_result".into() };
         let contents = [
             vec![],
             vec![blank],
@@ -179,15 +171,7 @@ mod tests {
         ];
         let wanted = [
             [Nudge, Nudge, Nudge, Finish, Stop, Stop, Finish],
-            [
-                RaiseMaxTokens,
-                RaiseMaxTokens,
-                RaiseMaxTokens,
-                Nudge,
-                RaiseMaxTokens,
-                RaiseMaxTokens,
-                Nudge,
-            ],
+            [RaiseMaxTokens, RaiseMaxTokens, RaiseMaxTokens, Nudge, RaiseMaxTokens, RaiseMaxTokens, Nudge],
             [Finish, Finish, Finish, Finish, Stop, Stop, Finish],
             [Stop, Stop, Stop, Stop, RunTools, RunTools, Stop],
             [SendBack; 7],
@@ -204,16 +188,9 @@ mod tests {
 
     #[test]
     fn tools_run_only_on_tool_use() {
-        let call = [Block::ToolUse {
-            id: "t".into(),
-            name: "x".into(),
-            input: ToolInput::Json(serde_json::json!({})),
-        }];
+        let call = [Block::ToolUse { id: "t".into(), name: "x".into(), input: ToolInput::Json(serde_json::json!({})) }];
         for reason in reasons() {
-            assert_eq!(
-                next_move(&reason, &call) == NextMove::RunTools,
-                reason == StopReason::ToolUse
-            );
+            assert_eq!(next_move(&reason, &call) == NextMove::RunTools, reason == StopReason::ToolUse);
         }
     }
 

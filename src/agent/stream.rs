@@ -81,16 +81,10 @@ impl StreamReader {
     }
 
     /// Reads more bytes. True once the message is whole; what follows is not looked at.
-    pub fn push(
-        &mut self,
-        bytes: &[u8],
-        on_delta: &mut (dyn FnMut(Delta<'_>) + Send),
-    ) -> Result<bool, CallError> {
+    pub fn push(&mut self, bytes: &[u8], on_delta: &mut (dyn FnMut(Delta<'_>) + Send)) -> Result<bool, CallError> {
         self.bytes = self.bytes.saturating_add(bytes.len() as u64);
         if self.bytes > MAX_REPLY_BYTES {
-            return Err(CallError::TooLarge(format!(
-                "the reply is larger than {MAX_REPLY_BYTES} bytes"
-            )));
+            return Err(CallError::TooLarge(format!("the reply is larger than {MAX_REPLY_BYTES} bytes")));
         }
         let mut events = Vec::new();
         let pushed = self.parser.push(bytes, &mut events);
@@ -112,11 +106,7 @@ impl StreamReader {
         self.bytes
     }
 
-    fn event(
-        &mut self,
-        event: &Event,
-        on_delta: &mut (dyn FnMut(Delta<'_>) + Send),
-    ) -> Result<(), CallError> {
+    fn event(&mut self, event: &Event, on_delta: &mut (dyn FnMut(Delta<'_>) + Send)) -> Result<(), CallError> {
         let data = event.data.as_str();
         let kind = match serde_json::from_str::<Kind<'_>>(data) {
             Ok(Kind { kind: Some(kind) }) => kind,
@@ -130,8 +120,7 @@ impl StreamReader {
             "content_block_start" => {
                 self.must_have_started(&kind)?;
                 let start: BlockStart<'_> = parse(data)?;
-                let block =
-                    BlockBuilder::start(start.content_block.get(), on_delta).map_err(bad)?;
+                let block = BlockBuilder::start(start.content_block.get(), on_delta).map_err(bad)?;
                 match self.blocks.insert(start.index, block) {
                     None => Ok(()),
                     Some(_) => Err(bad(format!("block {} begins twice", start.index))),
@@ -139,9 +128,7 @@ impl StreamReader {
             }
             "content_block_delta" => {
                 let delta: BlockDelta<'_> = parse(data)?;
-                self.open_block(delta.index)?
-                    .add(delta.delta.get(), on_delta)
-                    .map_err(bad)
+                self.open_block(delta.index)?.add(delta.delta.get(), on_delta).map_err(bad)
             }
             "content_block_stop" => {
                 let stop: BlockStop = parse(data)?;
@@ -164,10 +151,7 @@ impl StreamReader {
             "error" => {
                 let error = envelope::read(data.as_bytes());
                 let kind = error.kind.unwrap_or_else(|| "error".to_owned());
-                Err(CallError::StreamError {
-                    kind,
-                    message: error.message,
-                })
+                Err(CallError::StreamError { kind, message: error.message })
             }
             // `ping`, and kinds to come.
             _ => Ok(()),
@@ -203,19 +187,10 @@ impl StreamReader {
             }
         };
         take(&mut self.usage.input_tokens, &usage["input_tokens"]);
-        take(
-            &mut self.usage.cache_creation_input_tokens,
-            &usage["cache_creation_input_tokens"],
-        );
-        take(
-            &mut self.usage.cache_read_input_tokens,
-            &usage["cache_read_input_tokens"],
-        );
+        take(&mut self.usage.cache_creation_input_tokens, &usage["cache_creation_input_tokens"]);
+        take(&mut self.usage.cache_read_input_tokens, &usage["cache_read_input_tokens"]);
         take(&mut self.usage.output_tokens, &usage["output_tokens"]);
-        take(
-            &mut self.usage.thinking_tokens,
-            &usage["output_tokens_details"]["thinking_tokens"],
-        );
+        take(&mut self.usage.thinking_tokens, &usage["output_tokens_details"]["thinking_tokens"]);
     }
 
     fn must_have_started(&self, kind: &str) -> Result<(), CallError> {
@@ -236,9 +211,7 @@ impl StreamReader {
     /// The message, if it is whole.
     pub fn finish(self) -> Result<Assembled, CallError> {
         if self.progress != Progress::Stopped {
-            return Err(CallError::StreamCut {
-                after_bytes: self.bytes,
-            });
+            return Err(CallError::StreamCut { after_bytes: self.bytes });
         }
         let mut json = r#"{"role":"assistant","content":["#.to_owned();
         let mut blocks = Vec::with_capacity(self.blocks.len());
@@ -249,8 +222,7 @@ impl StreamReader {
             blocks.push(block.finish(&mut json));
         }
         json.push_str("]}");
-        let message =
-            RawValue::from_string(json).map_err(|e| bad(format!("assembled message: {e}")))?;
+        let message = RawValue::from_string(json).map_err(|e| bad(format!("assembled message: {e}")))?;
         Ok(Assembled {
             message,
             blocks,

@@ -3,9 +3,7 @@
 //! Role: every fault seen through HTTP, the choice of replies, what is sent. Test code only.
 
 use super::anthropic::{Anthropic, AnthropicConfig, AuthStyle};
-use super::message::{
-    Backend, Block, Delta, NextMove, Reply, Request, StopReason, ToolInput, next_move,
-};
+use super::message::{Backend, Block, Delta, NextMove, Reply, Request, StopReason, ToolInput, next_move};
 use super::rehearsal::{Script, Server, Speed};
 use super::request::{PrefixMismatch, Thinking, ThinkingDisplay};
 use super::retry::{RetryClass, classify};
@@ -48,11 +46,7 @@ async fn serve_at(steps: &str, speed: Speed) -> Server {
 }
 
 fn client(base_url: String) -> Anthropic {
-    Anthropic::new(AnthropicConfig {
-        base_url,
-        ..AnthropicConfig::default()
-    })
-    .unwrap()
+    Anthropic::new(AnthropicConfig { base_url, ..AnthropicConfig::default() }).unwrap()
 }
 
 async fn ask(client: &Anthropic, request: &Request) -> Result<Reply, CallError> {
@@ -60,11 +54,7 @@ async fn ask(client: &Anthropic, request: &Request) -> Result<Reply, CallError> 
 }
 
 async fn ask_scout(server: &Server) -> Result<Reply, CallError> {
-    ask(
-        &client(server.base_url()),
-        &request(vec![order("scout", 0)]),
-    )
-    .await
+    ask(&client(server.base_url()), &request(vec![order("scout", 0)])).await
 }
 
 fn said(reply: &Reply) -> String {
@@ -108,32 +98,18 @@ async fn a_whole_turn_with_thinking_text_and_calls() {
         [
             Block::Thinking { text: "hm".into() },
             Block::Text { text: long },
-            Block::ToolUse {
-                id: "toolu_scout_0_0_0".into(),
-                name: "bash".into(),
-                input: bash
-            },
-            Block::ToolUse {
-                id: "toolu_scout_0_0_1".into(),
-                name: "write_file".into(),
-                input: write
-            },
+            Block::ToolUse { id: "toolu_scout_0_0_0".into(), name: "bash".into(), input: bash },
+            Block::ToolUse { id: "toolu_scout_0_0_1".into(), name: "write_file".into(), input: write },
         ]
     );
     assert_eq!(next_move(&reply.stop, &reply.blocks), NextMove::RunTools);
-    assert_eq!(
-        (reply.usage.input_tokens, reply.usage.output_tokens),
-        (1200, 300)
-    );
+    assert_eq!((reply.usage.input_tokens, reply.usage.output_tokens), (1200, 300));
     assert_eq!(reply.request_id.as_deref(), Some("req_scout_0_0_0"));
     assert_eq!(reply.limits.requests.remaining, Some(999));
     assert_eq!(reply.limits.tokens, RateWindow::default());
     let message: Value = serde_json::from_str(reply.message.get()).unwrap();
     assert_eq!(message["role"], "assistant");
-    assert_eq!(
-        message["content"][3]["input"],
-        json!({"INVALID_JSON": "{\"path\": \"x"})
-    );
+    assert_eq!(message["content"][3]["input"], json!({"INVALID_JSON": "{\"path\": \"x"}));
 }
 
 #[tokio::test]
@@ -182,17 +158,7 @@ async fn every_http_fault_has_its_class() {
     for (attempt, (wanted_status, class)) in wanted.into_iter().enumerate() {
         let error = ask_scout(&server).await.unwrap_err();
         assert_eq!(classify(&error), class, "{error:?}");
-        let CallError::Http {
-            status,
-            kind,
-            message,
-            retry_after,
-            request_id,
-            ..
-        } = error
-        else {
-            panic!("{error:?}")
-        };
+        let CallError::Http { status, kind, message, retry_after, request_id, .. } = error else { panic!("{error:?}") };
         assert_eq!(status, wanted_status);
         match attempt {
             0 => {
@@ -201,19 +167,12 @@ async fn every_http_fault_has_its_class() {
                 assert_eq!(retry_after, Some(Duration::from_secs(7)));
                 assert_eq!(request_id.as_deref(), Some("req_scout_0_0_0"));
             }
-            14 => assert_eq!(
-                message,
-                "an HTML page, not an API answer: 502 scripted fault"
-            ),
+            14 => assert_eq!(message, "an HTML page, not an API answer: 502 scripted fault"),
             _ => {}
         }
     }
     assert_eq!(said(&ask_scout(&server).await.unwrap()), "done");
-    let attempts: Vec<usize> = server
-        .requests()
-        .iter()
-        .map(|request| request.attempt)
-        .collect();
+    let attempts: Vec<usize> = server.requests().iter().map(|request| request.attempt).collect();
     assert_eq!(attempts, (0..=wanted.len()).collect::<Vec<_>>());
 }
 
@@ -241,86 +200,26 @@ async fn every_broken_connection_or_stream_has_its_class() {
         let error = ask_scout(&server).await.unwrap_err();
         seen.push((classify(&error), error));
     }
-    assert_eq!(
-        seen[0],
-        (
-            RetryClass::Transient,
-            CallError::StreamCut { after_bytes: 200 }
-        )
-    );
-    assert_eq!(
-        seen[1],
-        (
-            RetryClass::Transient,
-            CallError::StreamCut { after_bytes: 0 }
-        )
-    );
-    assert!(
-        matches!(
-            seen[2],
-            (
-                RetryClass::Transient,
-                CallError::StreamCut { after_bytes: 500.. }
-            )
-        ),
-        "{:?}",
-        seen[2]
-    );
-    assert!(
-        matches!(seen[3], (RetryClass::Transient, CallError::Connect(_))),
-        "{:?}",
-        seen[3]
-    );
-    let stream_error = |kind: &str, message: &str| CallError::StreamError {
-        kind: kind.into(),
-        message: message.into(),
-    };
-    assert_eq!(
-        seen[4],
-        (
-            RetryClass::Overloaded,
-            stream_error("overloaded_error", "scripted fault")
-        )
-    );
-    assert_eq!(
-        seen[5],
-        (RetryClass::Transient, stream_error("api_error", "gone"))
-    );
-    assert!(
-        matches!(
-            seen[6],
-            (RetryClass::Transient, CallError::StreamCut { .. })
-        ),
-        "{:?}",
-        seen[6]
-    );
-    assert!(
-        matches!(seen[7], (RetryClass::Transient, CallError::BadReply(_))),
-        "{:?}",
-        seen[7]
-    );
+    assert_eq!(seen[0], (RetryClass::Transient, CallError::StreamCut { after_bytes: 200 }));
+    assert_eq!(seen[1], (RetryClass::Transient, CallError::StreamCut { after_bytes: 0 }));
+    assert!(matches!(seen[2], (RetryClass::Transient, CallError::StreamCut { after_bytes: 500.. })), "{:?}", seen[2]);
+    assert!(matches!(seen[3], (RetryClass::Transient, CallError::Connect(_))), "{:?}", seen[3]);
+    let stream_error =
+        |kind: &str, message: &str| CallError::StreamError { kind: kind.into(), message: message.into() };
+    assert_eq!(seen[4], (RetryClass::Overloaded, stream_error("overloaded_error", "scripted fault")));
+    assert_eq!(seen[5], (RetryClass::Transient, stream_error("api_error", "gone")));
+    assert!(matches!(seen[6], (RetryClass::Transient, CallError::StreamCut { .. })), "{:?}", seen[6]);
+    assert!(matches!(seen[7], (RetryClass::Transient, CallError::BadReply(_))), "{:?}", seen[7]);
     assert_eq!(ask_scout(&server).await.unwrap().stop, StopReason::ToolUse);
 }
 
 #[tokio::test]
 async fn silence_is_noticed() {
-    let server = serve_at(
-        "  - { role: scout, turns: [{ text: x, faults: [{ stall_ms: 600000 }] }] }",
-        Speed::Times(1.0),
-    )
-    .await;
+    let server =
+        serve_at("  - { role: scout, turns: [{ text: x, faults: [{ stall_ms: 600000 }] }] }", Speed::Times(1.0)).await;
     let limit = Duration::from_millis(50);
-    let config = AnthropicConfig {
-        base_url: server.base_url(),
-        idle_timeout: limit,
-        ..AnthropicConfig::default()
-    };
-    let error = ask(
-        &Anthropic::new(config).unwrap(),
-        &request(vec![order("scout", 0)]),
-    )
-    .await
-    .unwrap_err();
+    let config = AnthropicConfig { base_url: server.base_url(), idle_timeout: limit, ..AnthropicConfig::default() };
+    let error = ask(&Anthropic::new(config).unwrap(), &request(vec![order("scout", 0)])).await.unwrap_err();
     assert_eq!(error, CallError::Idle(limit));
     assert_eq!(classify(&error), RetryClass::Transient);
 }
@@ -339,10 +238,7 @@ async fn nobody_listening_is_a_connect_error_and_so_is_a_stopped_server() {
             Err(error) => break error,
         }
     };
-    assert!(
-        matches!(error, CallError::Connect(_) | CallError::StreamCut { .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, CallError::Connect(_) | CallError::StreamCut { .. }), "{error:?}");
     assert_eq!(classify(&error), RetryClass::Transient);
 }
 
@@ -381,14 +277,7 @@ async fn replies_depend_on_the_request_alone() {
         let requests = server.requests();
         assert_eq!(requests.len(), 4);
         let at = (4 - first) % 4;
-        assert_eq!(
-            (
-                requests[at].role.as_str(),
-                requests[at].iteration,
-                requests[at].turn
-            ),
-            ("scout", Some(0), 1)
-        );
+        assert_eq!((requests[at].role.as_str(), requests[at].iteration, requests[at].turn), ("scout", Some(0), 1));
         assert_eq!(requests[at].body, wanted[at].0.body());
     }
     let server = serve(steps).await;
@@ -399,20 +288,14 @@ async fn replies_depend_on_the_request_alone() {
     let error = ask(&client, &turn("critic", 5, 2)).await.unwrap_err();
     assert_eq!(classify(&error), RetryClass::Fatal);
     let shown = error.to_string();
-    assert!(
-        shown.contains("critic") && shown.contains("iteration 5") && shown.contains("turn 2"),
-        "{shown}"
-    );
+    assert!(shown.contains("critic") && shown.contains("iteration 5") && shown.contains("turn 2"), "{shown}");
 }
 
 #[tokio::test]
 async fn equal_requests_get_equal_messages() {
     let steps = "  - { role: scout, turns: [{ thinking: a, text: b, calls: [{ tool: c }] }] }";
     let (one, two) = (serve(steps).await, serve(steps).await);
-    let (first, second) = (
-        ask_scout(&one).await.unwrap(),
-        ask_scout(&two).await.unwrap(),
-    );
+    let (first, second) = (ask_scout(&one).await.unwrap(), ask_scout(&two).await.unwrap());
     assert_eq!(first.message.get(), second.message.get());
     assert_eq!(first.usage, second.usage);
 }
@@ -422,57 +305,24 @@ async fn the_headers_that_are_sent() {
     let server = serve("  - { role: scout, turns: [{ text: x }] }").await;
     let mut with_drop = request(vec![order("scout", 0)]);
     let on_mismatch = PrefixMismatch::DropBlock;
-    with_drop.thinking = Some(Thinking::Adaptive {
-        display: ThinkingDisplay::Summarized,
-        on_mismatch,
-    });
-    for (auth, key) in [
-        (AuthStyle::Bearer, Some("k1")),
-        (AuthStyle::XApiKey, Some("k2")),
-        (AuthStyle::Bearer, None),
-    ] {
+    with_drop.thinking = Some(Thinking::Adaptive { display: ThinkingDisplay::Summarized, on_mismatch });
+    for (auth, key) in [(AuthStyle::Bearer, Some("k1")), (AuthStyle::XApiKey, Some("k2")), (AuthStyle::Bearer, None)] {
         let api_key = key.map(str::to_owned);
-        let config = AnthropicConfig {
-            base_url: server.base_url(),
-            api_key,
-            auth,
-            ..AnthropicConfig::default()
-        };
+        let config = AnthropicConfig { base_url: server.base_url(), api_key, auth, ..AnthropicConfig::default() };
         let plain = request(vec![order("scout", 0)]);
-        ask(
-            &Anthropic::new(config).unwrap(),
-            if key.is_some() { &plain } else { &with_drop },
-        )
-        .await
-        .unwrap();
+        ask(&Anthropic::new(config).unwrap(), if key.is_some() { &plain } else { &with_drop }).await.unwrap();
     }
     let requests = server.requests();
     let header = |n: usize, name: &str| {
-        requests[n]
-            .headers
-            .iter()
-            .find(|(header, _)| header == name)
-            .map(|(_, value)| value.as_str())
+        requests[n].headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
     };
-    assert_eq!(
-        (header(0, "authorization"), header(0, "x-api-key")),
-        (Some("Bearer k1"), None)
-    );
-    assert_eq!(
-        (header(1, "authorization"), header(1, "x-api-key")),
-        (None, Some("k2"))
-    );
-    assert_eq!(
-        (header(2, "authorization"), header(2, "x-api-key")),
-        (None, None)
-    );
+    assert_eq!((header(0, "authorization"), header(0, "x-api-key")), (Some("Bearer k1"), None));
+    assert_eq!((header(1, "authorization"), header(1, "x-api-key")), (None, Some("k2")));
+    assert_eq!((header(2, "authorization"), header(2, "x-api-key")), (None, None));
     assert_eq!(header(0, "anthropic-version"), Some("2026-10-21"));
     assert_eq!(header(0, "content-type"), Some("application/json"));
     assert_eq!(header(0, "anthropic-beta"), None);
-    assert_eq!(
-        header(2, "anthropic-beta"),
-        Some("thinking-binding-controls-2026-08-01")
-    );
+    assert_eq!(header(2, "anthropic-beta"), Some("thinking-binding-controls-2026-08-01"));
 }
 
 #[tokio::test]

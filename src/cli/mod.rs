@@ -1,6 +1,114 @@
-//! The command line: one file per command.
+//! The command line: one file per command, one place for exit codes and errors.
+
+mod completions;
+mod demo;
+mod doctor;
+mod headless;
+mod init;
+mod outcome;
+mod resume;
+mod run;
+mod runs;
+mod select;
+mod status;
+mod stop;
+mod text;
+mod verify;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::engine::error::EngineError;
+use crate::tool::reaper;
+
+/// Runs agent loops until there is proof that they are done, or a recorded reason to stop.
+#[derive(Debug, Parser)]
+#[command(name = "nightloop", version, about, max_term_width = 100, disable_help_subcommand = true)]
+struct Arguments {
+    /// Work in this directory instead of the current one.
+    #[arg(short = 'C', long, global = true, value_name = "DIR", default_value = ".")]
+    directory: PathBuf,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show a whole run in a fresh directory, offline and without a key.
+    Demo(demo::Options),
+    /// Write a commented loop.yaml to start from.
+    Init(init::Options),
+    /// Start the loop that loop.yaml declares.
+    Run(run::Options),
+    /// Go on with a run that was stopped, killed or cut off.
+    Resume(resume::Options),
+    /// Ask a running loop to stop: writes scratch/STOP.
+    Stop(stop::Options),
+    /// Say what a run is doing, or how it ended.
+    Status(status::Options),
+    /// List the runs of this user.
+    Runs(runs::Options),
+    /// Check offline whether a run may be believed.
+    Verify(verify::Options),
+    /// Look for what would keep a loop from running well.
+    Doctor(doctor::Options),
+    /// Print a completion script for your shell.
+    Completions(completions::Options),
+    /// Print the manual page (roff).
+    Man,
+    /// Ends what a killed engine left behind. Started by the engine itself.
+    #[command(name = reaper::SUBCOMMAND, hide = true)]
+    Reap { marker: String },
+}
 
 /// Parses the arguments, runs the command, returns the exit code.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+pub fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are no errors; a wrong word is exit code 64.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(64) } else { ExitCode::SUCCESS };
+        }
+    };
+    let here = arguments.directory;
+    let result = match arguments.command {
+        Command::Demo(options) => demo::main(&options),
+        Command::Init(options) => init::main(&here, &options),
+        Command::Run(options) => run::main(&here, &options),
+        Command::Resume(options) => resume::main(&here, &options),
+        Command::Stop(options) => stop::main(&here, &options),
+        Command::Status(options) => status::main(&here, &options),
+        Command::Runs(options) => runs::main(&options),
+        Command::Verify(options) => verify::main(&here, &options),
+        Command::Doctor(options) => doctor::main(&here, &options),
+        Command::Completions(options) => completions::main(&options),
+        Command::Man => completions::man(),
+        Command::Reap { marker } => return reaper::reap_main(&marker),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "nightloop: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn command() -> clap::Command {
+    Arguments::command()
+}
+
+/// What a command returns: an exit code, or an error that has one.
+type Outcome = Result<u8, EngineError>;
+
+/// A runtime for the engine: one thread, so that children are started by a thread that lives.
+fn runtime() -> Result<tokio::runtime::Runtime, EngineError> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| EngineError::Internal(format!("the runtime cannot start: {e}")))
 }

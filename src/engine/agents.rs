@@ -41,11 +41,12 @@ impl Driver<'_> {
             return Ok(());
         }
         let declared = self.session.state.loop_file();
-        let (name, _) = declared
-            .agent_for(role)
-            .ok_or_else(|| EngineError::usage(format!("no agent is declared for the {role}"), "add one under `agents`"))?;
+        let (name, _) = declared.agent_for(role).ok_or_else(|| {
+            EngineError::usage(format!("no agent is declared for the {role}"), "add one under `agents`")
+        })?;
         let name = name.to_owned();
-        let agent = self.agents.get(&name).ok_or_else(|| EngineError::Internal(format!("agent {name} was not prepared")))?;
+        let agent =
+            self.agents.get(&name).ok_or_else(|| EngineError::Internal(format!("agent {name} was not prepared")))?;
         let (backend, model) = (agent.backend_name.to_owned(), agent.model.clone());
         let system = prompts::render(role, &self.session.state.criteria)?;
         let message = json!({"role": "user", "content": self.first_message(role, paraphrase)?});
@@ -70,8 +71,8 @@ impl Driver<'_> {
         let iteration =
             state.current.as_ref().ok_or_else(|| EngineError::Internal("an agent without an iteration".to_owned()))?;
         let bytes = self.session.blobs.get(&iteration.began.capsule)?;
-        let mut capsule: Capsule =
-            serde_json::from_slice(&bytes).map_err(|e| EngineError::Internal(format!("the capsule cannot be read: {e}")))?;
+        let mut capsule: Capsule = serde_json::from_slice(&bytes)
+            .map_err(|e| EngineError::Internal(format!("the capsule cannot be read: {e}")))?;
         capsule.subagent_role = role.name().to_owned();
         if let Some(number) = paraphrase {
             capsule.goal_statement = prompts::paraphrase(&capsule.goal_statement, number);
@@ -109,7 +110,9 @@ impl Driver<'_> {
     fn check_results(&self, iteration: &Iteration) -> Result<Value, EngineError> {
         let mut results = Vec::new();
         for criterion in self.session.state.criteria.iter().filter(|c| matches!(c.proof, Proof::Check { .. })) {
-            let Some(result) = iteration.probe(Phase::Iteration, &Probe::Criterion(criterion.id.clone())) else { continue };
+            let Some(result) = iteration.probe(Phase::Iteration, &Probe::Criterion(criterion.id.clone())) else {
+                continue;
+            };
             results.push(json!({
                 "criterion": criterion.id,
                 "result": result.end.describe(),
@@ -223,14 +226,19 @@ impl Driver<'_> {
             return Ok(Arc::clone(message));
         }
         let text = String::from_utf8(self.session.blobs.get(digest)?).unwrap_or_default();
-        let raw = RawValue::from_string(text).map_err(|e| EngineError::Internal(format!("message {}: {e}", digest.short())))?;
+        let raw = RawValue::from_string(text)
+            .map_err(|e| EngineError::Internal(format!("message {}: {e}", digest.short())))?;
         let message: Arc<RawValue> = Arc::from(raw);
         self.messages.insert(*digest, Arc::clone(&message));
         Ok(message)
     }
 
     /// Reserves tokens: a call that cannot fit is not made, one that can is bounded to what is left.
-    async fn fit_token_budget(&mut self, mut request: Request, body_tokens: u64) -> Result<Option<Request>, EngineError> {
+    async fn fit_token_budget(
+        &mut self,
+        mut request: Request,
+        body_tokens: u64,
+    ) -> Result<Option<Request>, EngineError> {
         let Some(limit) = self.session.state.limits.max_total_tokens else { return Ok(Some(request)) };
         let spent = self.session.state.spent.tokens();
         let left = limit.saturating_sub(spent).saturating_sub(body_tokens);
@@ -325,7 +333,9 @@ impl Driver<'_> {
         let mut content = Vec::new();
         for (tool_use, text, is_error) in call.results() {
             let text = String::from_utf8_lossy(&self.session.blobs.get(&text)?).into_owned();
-            content.push(json!({"type": "tool_result", "tool_use_id": tool_use.id, "content": text, "is_error": is_error}));
+            content.push(
+                json!({"type": "tool_result", "tool_use_id": tool_use.id, "content": text, "is_error": is_error}),
+            );
         }
         self.extend(key, json!({"role": "user", "content": content}), ExtendedBecause::ToolResults).await
     }

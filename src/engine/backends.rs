@@ -58,13 +58,14 @@ impl Agents {
     ) -> Result<Agent, EngineError> {
         let script_name = decl.script.as_deref().unwrap_or("rehearsal.yaml");
         let path = workspace.join(script_name);
-        let text = std::fs::read_to_string(&path).map_err(|e| EngineError::io("cannot read the rehearsal script", &path, e))?;
+        let text = std::fs::read_to_string(&path)
+            .map_err(|e| EngineError::io("cannot read the rehearsal script", &path, e))?;
         let script = Script::parse(&text, script_name)
             .map_err(|e| EngineError::usage(e.to_string(), "docs/rehearsal.md describes the format"))?;
         let model = script.model.clone();
-        let server = Server::start(script, speed)
-            .await
-            .map_err(|e| EngineError::usage(format!("the rehearsal server cannot listen: {e}"), "it needs a loopback port"))?;
+        let server = Server::start(script, speed).await.map_err(|e| {
+            EngineError::usage(format!("the rehearsal server cannot listen: {e}"), "it needs a loopback port")
+        })?;
         let config = AnthropicConfig { base_url: server.base_url(), ..AnthropicConfig::default() };
         self.servers.push(server);
         Ok(Agent {
@@ -120,9 +121,8 @@ impl Agent {
     pub fn cost(&self, usage: &Usage) -> Option<Exact> {
         let price = self.price.as_ref()?;
         let per_token = Exact::parse("0.000001").ok()?;
-        let part = |tokens: u64, per_million: Exact| {
-            Exact::from_u64(tokens).checked_mul(per_million)?.checked_mul(per_token)
-        };
+        let part =
+            |tokens: u64, per_million: Exact| Exact::from_u64(tokens).checked_mul(per_million)?.checked_mul(per_token);
         part(usage.input_tokens, price.input)?
             .checked_add(part(usage.output_tokens, price.output)?)?
             .checked_add(part(usage.cache_read_input_tokens, price.cache_read.unwrap_or(price.input))?)?

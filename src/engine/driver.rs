@@ -122,7 +122,9 @@ impl<'a> Driver<'a> {
     async fn watch_signals(&mut self) -> Result<(), EngineError> {
         self.signals.poll();
         match self.signals.seen() {
-            Some((signal, detail)) if self.session.state.backpressure.is_none() && self.session.state.halt.is_none() => {
+            Some((signal, detail))
+                if self.session.state.backpressure.is_none() && self.session.state.halt.is_none() =>
+            {
                 self.record(BackpressureSeen { signal, detail }).await
             }
             _ => Ok(()),

@@ -1,36 +1,51 @@
 //! The end of a run: evidence, seal, anchor, and no process left behind.
 
+use std::path::Path;
+
 use serde_json::json;
 
 use crate::evidence::render;
-use crate::evidence::store::Durability;
-use crate::journal::{Anchor, Anchors, HEAD_SUBJECT, write_seal};
+use crate::evidence::store::{self, Durability};
+use crate::journal::{Anchor, Anchors, HEAD_SUBJECT, RunDir, write_seal};
 use crate::machine::run::RunState;
 use crate::model::digest::Digest;
 use crate::tool::process;
 
 use super::driver::Driver;
 use super::error::EngineError;
+use super::places::StateRoot;
 
 impl Driver<'_> {
-    /// Everything here can be repeated: a crash in between is mended by the next `resume` or `verify`.
     pub(super) async fn finish(self) -> Result<RunState, EngineError> {
         let run = self.session.state.run().as_str().to_owned();
         tokio::task::spawn_blocking(move || process::sweep(&run))
             .await
             .map_err(|e| EngineError::Internal(e.to_string()))?;
-        let files = render::everything(&self.session.state, &self.session.blobs)?;
-        self.write_evidence(&files, Durability::Synced)?;
-        let (next_seq, head) = self.session.writer.head();
-        let mut subjects = vec![(HEAD_SUBJECT.to_owned(), head)];
-        subjects.extend(self.session.state.tree.map(|tree| ("workspace/tree".to_owned(), tree)));
-        subjects.extend(files.iter().map(|file| (file.path.clone(), Digest::of(&file.bytes))));
-        let seal = write_seal(&self.session.run_dir, subjects, predicate(&self.session.state, next_seq))?;
-        let anchor = Anchor { seq: next_seq.saturating_sub(1), head, seal: Some(seal) };
-        Anchors::in_root(self.session.root.path()).append(self.session.state.run().as_str(), &anchor)?;
-        self.session.writer.close()?;
-        Ok(self.session.state)
+        let session = self.session;
+        seal(&session.root, &session.run_dir, &session.workspace, &session.state, session.writer.head())?;
+        session.writer.close()?;
+        Ok(session.state)
     }
+}
+
+/// Renders, seals and anchors. Everything here can be repeated: a crash in between is mended by `resume`.
+pub(super) fn seal(
+    root: &StateRoot,
+    run_dir: &RunDir,
+    workspace: &Path,
+    state: &RunState,
+    (next_seq, head): (u64, Digest),
+) -> Result<(), EngineError> {
+    let files = render::everything(state, &run_dir.blobs())?;
+    store::write(workspace, &files, Durability::Synced)
+        .map_err(|e| EngineError::io("cannot write the evidence", workspace, e))?;
+    let mut subjects = vec![(HEAD_SUBJECT.to_owned(), head)];
+    subjects.extend(state.tree.map(|tree| ("workspace/tree".to_owned(), tree)));
+    subjects.extend(files.iter().map(|file| (file.path.clone(), Digest::of(&file.bytes))));
+    let sealed = write_seal(run_dir, subjects, predicate(state, next_seq))?;
+    let anchor = Anchor { seq: next_seq.saturating_sub(1), head, seal: Some(sealed) };
+    Anchors::in_root(root.path()).append(state.run().as_str(), &anchor)?;
+    Ok(())
 }
 
 fn predicate(state: &RunState, events: u64) -> serde_json::Value {

@@ -25,7 +25,8 @@ impl Driver<'_> {
         entries.push(accumulated.entry.clone());
         let compacted_before = learnings::compaction_point(&header, &entries, state.spec());
         let newly_compacted = compacted_before.filter(|point| state.compacted_before != Some(*point));
-        let compaction = newly_compacted.and_then(|point| learnings::compaction_log(&header, &entries, state.spec(), point));
+        let compaction =
+            newly_compacted.and_then(|point| learnings::compaction_log(&header, &entries, state.spec(), point));
         let document = learnings::render_document(&header, &entries, state.spec(), compacted_before);
         let iteration = state.iteration_number();
         let before = state.learnings_sha256;
@@ -63,14 +64,16 @@ impl Driver<'_> {
             Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
             Err(e) => return Err(EngineError::io("cannot read AGENTS.md", &path, e)),
         };
-        let spliced = learnings::splice(&file, self.session.state.run(), document).map_err(|e| EngineError::Resumable {
-            message: format!("AGENTS.md cannot take this iteration's entry: {e}"),
-            hint: "restore the markers of the generated block, then `nightloop resume`".to_owned(),
-        })?;
+        let spliced =
+            learnings::splice(&file, self.session.state.run(), document).map_err(|e| EngineError::Resumable {
+                message: format!("AGENTS.md cannot take this iteration's entry: {e}"),
+                hint: "restore the markers of the generated block, then `nightloop resume`".to_owned(),
+            })?;
         if spliced == file {
             return Ok(());
         }
-        store::replace(&path, &spliced, Durability::Synced).map_err(|e| EngineError::io("cannot write AGENTS.md", &path, e))
+        store::replace(&path, &spliced, Durability::Synced)
+            .map_err(|e| EngineError::io("cannot write AGENTS.md", &path, e))
     }
 
     /// A symlinked AGENTS.md stays a symlink: its target is written.

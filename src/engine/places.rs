@@ -17,7 +17,8 @@ impl StateRoot {
     pub fn locate() -> Result<Self, EngineError> {
         if let Some(dir) = std::env::var_os("NIGHTLOOP_STATE_DIR").filter(|dir| !dir.is_empty()) {
             let dir = PathBuf::from(dir);
-            let absolute = std::path::absolute(&dir).map_err(|e| EngineError::io("cannot resolve the state directory", &dir, e))?;
+            let absolute = std::path::absolute(&dir)
+                .map_err(|e| EngineError::io("cannot resolve the state directory", &dir, e))?;
             return Ok(Self(absolute));
         }
         use etcetera::BaseStrategy;

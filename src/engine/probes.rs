@@ -57,7 +57,9 @@ impl Driver<'_> {
             Probe::Criterion(id) => {
                 let criterion = self.session.state.criteria.iter().find(|criterion| criterion.id == *id)?;
                 match &criterion.proof {
-                    Proof::Check { argv, timeout_seconds } => Some((argv.clone(), Duration::from_secs(*timeout_seconds))),
+                    Proof::Check { argv, timeout_seconds } => {
+                        Some((argv.clone(), Duration::from_secs(*timeout_seconds)))
+                    }
                     Proof::Judged => None,
                 }
             }
@@ -74,7 +76,9 @@ impl Driver<'_> {
                 let security = declared.security.as_ref()?;
                 Some((security.command.clone(), seconds(security.timeout_seconds)))
             }
-            Probe::SecurityVersion => Some((declared.security.as_ref()?.version_command.clone()?, Duration::from_secs(60))),
+            Probe::SecurityVersion => {
+                Some((declared.security.as_ref()?.version_command.clone()?, Duration::from_secs(60)))
+            }
             Probe::ApiSurface => {
                 let surface = declared.api_surface.as_ref()?;
                 Some((surface.command.clone(), seconds(surface.timeout_seconds)))
@@ -106,7 +110,11 @@ impl Driver<'_> {
         let Some(before) = self.session.state.baseline.probes.get(&Probe::ApiSurface) else { return Ok(Vec::new()) };
         let before = self.session.blobs.get(&before.output)?;
         let lines = |bytes: &[u8]| -> BTreeSet<String> {
-            String::from_utf8_lossy(bytes).lines().map(|line| flatten(line.trim())).filter(|line| !line.is_empty()).collect()
+            String::from_utf8_lossy(bytes)
+                .lines()
+                .map(|line| flatten(line.trim()))
+                .filter(|line| !line.is_empty())
+                .collect()
         };
         let now = lines(&[after.stdout.bytes.as_slice(), after.stderr.bytes.as_slice()].concat());
         Ok(lines(&before).difference(&now).take(MAX_REMOVED).cloned().collect())

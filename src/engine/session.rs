@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::evidence::store::{self, Durability};
-use crate::journal::{self, Blobs, Draft, JournalError, Record, RunDir, RunLock, SystemClock, Tail, Writer, WriterOptions};
+use crate::journal::{
+    self, Blobs, Draft, JournalError, Record, RunDir, RunLock, SystemClock, Tail, Writer, WriterOptions,
+};
 use crate::machine::event::{Event, REDUCER_VERSION, RunResumed, RunStarted};
 use crate::machine::fold::{self, Stamped};
 use crate::machine::run::RunState;
@@ -58,8 +60,9 @@ pub fn read_declaration(path: &Path) -> Result<Declaration, EngineError> {
         ));
     }
     let bytes = fs::read(path).map_err(|e| EngineError::io("cannot read the declaration", path, e))?;
-    let text = std::str::from_utf8(&bytes)
-        .map_err(|e| EngineError::usage(format!("{name} is not UTF-8 (byte {})", e.valid_up_to()), "save it as UTF-8"))?;
+    let text = std::str::from_utf8(&bytes).map_err(|e| {
+        EngineError::usage(format!("{name} is not UTF-8 (byte {})", e.valid_up_to()), "save it as UTF-8")
+    })?;
     let file = loop_file::parse(text, &name).map_err(EngineError::Declaration)?;
     if file.acceptance_criteria.as_ref().is_some_and(Vec::is_empty) {
         let line = text.lines().position(|line| line.starts_with("acceptance_criteria")).map(|index| index + 1);
@@ -126,7 +129,8 @@ impl Session {
         if state.stalled_resumes >= MAX_STALLED_RESUMES {
             return Err(EngineError::Resumable {
                 message: format!("run {run} was resumed {MAX_STALLED_RESUMES} times without getting any further"),
-                hint: "something ends the engine at the same place each time; `nightloop status` shows where".to_owned(),
+                hint: "something ends the engine at the same place each time; `nightloop status` shows where"
+                    .to_owned(),
             });
         }
         remember_run(root, &workspace, run)?;
@@ -199,13 +203,7 @@ pub fn stamped(record: &Record) -> Result<Stamped, EngineError> {
     let event = Event::parse(&record.kind, record.data.get())
         .ok_or_else(|| EngineError::NewerEvents { kind: record.kind.clone() })?
         .map_err(|e| EngineError::Journal(JournalError::Invalid { detail: format!("event {}: {e}", record.seq) }))?;
-    Ok(Stamped {
-        seq: record.seq,
-        ts: record.ts.clone(),
-        mono_ms: record.mono_ms,
-        boot: record.boot.clone(),
-        event,
-    })
+    Ok(Stamped { seq: record.seq, ts: record.ts.clone(), mono_ms: record.mono_ms, boot: record.boot.clone(), event })
 }
 
 /// An event as a journal draft.
@@ -287,4 +285,19 @@ fn private(path: &Path) -> Result<(), EngineError> {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))
         .map_err(|e| EngineError::io("cannot protect the state directory", path, e))
+}
+
+/// Renders and seals a run that ended while its engine died.
+pub fn seal_ended(root: &StateRoot, run: &RunId) -> Result<(), EngineError> {
+    let path = root.run(run);
+    let run_dir = RunDir::open(&path)?;
+    let workspace = workspace_of(&run_dir)?;
+    let _workspace_lock = lock_workspace(root, &workspace)?;
+    let run_lock = RunLock::acquire(&path)?;
+    let mut folded: Option<RunState> = None;
+    let recovered = journal::recover(&run_dir, &run_lock, &mut |record| {
+        fold_record(&mut folded, &record).map_err(|e| JournalError::Invalid { detail: e.to_string() })
+    })?;
+    let state = folded.ok_or_else(|| EngineError::Internal("an ended run without events".to_owned()))?;
+    super::finish::seal(root, &run_dir, &workspace, &state, (recovered.tail.next_seq, recovered.tail.head))
 }

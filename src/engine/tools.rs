@@ -53,7 +53,8 @@ impl Driver<'_> {
             rule: rule.clone(),
         };
         if tool_use.malformed {
-            let text = format!("{{\"INVALID_JSON\": {}}}: send the input as one JSON object that fits the schema.", input);
+            let text =
+                format!("{{\"INVALID_JSON\": {}}}: send the input as one JSON object that fits the schema.", input);
             return self.refuse(intended, text).await;
         }
         if is_report {
@@ -62,7 +63,8 @@ impl Driver<'_> {
         match verdict {
             Verdict::Allowed { .. } => {}
             Verdict::Ask { .. } | Verdict::Denied { .. } => {
-                let text = format!("Not permitted: {rule}. Find another way, or say in your report what you would need.");
+                let text =
+                    format!("Not permitted: {rule}. Find another way, or say in your report what you would need.");
                 return self.refuse(intended, text).await;
             }
         }
@@ -74,7 +76,8 @@ impl Driver<'_> {
     /// The input as the model wrote it, from the stored reply.
     fn tool_input(&self, tool_use: &ToolUse) -> Result<Value, EngineError> {
         let call = self.call()?;
-        let reply = call.reply.as_ref().ok_or_else(|| EngineError::Internal("a tool call without a reply".to_owned()))?;
+        let reply =
+            call.reply.as_ref().ok_or_else(|| EngineError::Internal("a tool call without a reply".to_owned()))?;
         let message: Value = serde_json::from_slice(&self.session.blobs.get(&reply.message)?)
             .map_err(|e| EngineError::Internal(format!("the stored reply cannot be read: {e}")))?;
         let blocks = message.get("content").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -185,8 +188,7 @@ impl Driver<'_> {
             output: None,
             output_bytes: 0,
         };
-        let accepted =
-            ReportAccepted { call: intended.call.clone(), id: intended.id.clone(), report, links, sha256 };
+        let accepted = ReportAccepted { call: intended.call.clone(), id: intended.id.clone(), report, links, sha256 };
         self.record_all(vec![intended.into(), finished.into(), accepted.into()]).await
     }
 
@@ -244,7 +246,7 @@ const fn effect_name(effect: EffectClass) -> &'static str {
 
 /// The part of an input that tells most.
 fn summary(name: &str, input: &Value) -> String {
-    let telling = ["command", "path", "pattern"].iter().find_map(|key| input.get(key).and_then(Value::as_str));
+    let telling = ["command", "pattern", "path"].iter().find_map(|key| input.get(key).and_then(Value::as_str));
     let text = flatten(telling.unwrap_or(name));
     if text.chars().count() > MAX_SUMMARY { text.chars().take(MAX_SUMMARY).chain(['…']).collect() } else { text }
 }

@@ -42,7 +42,8 @@ pub fn of_iteration(state: &RunState, iteration: &Iteration, blobs: &Blobs) -> R
     let number = iteration.number();
     let dir = iteration_dir(number);
     let mut files = Vec::new();
-    let mut add = |path: String, bytes: Vec<u8>, role| files.push(Rendered { path, bytes, role, iteration: Some(number) });
+    let mut add =
+        |path: String, bytes: Vec<u8>, role| files.push(Rendered { path, bytes, role, iteration: Some(number) });
 
     add(format!("{dir}/cnf_capsule.json"), blobs.get(&iteration.began.capsule)?, "snapshot");
     for (call, accepted) in &iteration.reports {
@@ -82,7 +83,12 @@ pub fn of_iteration(state: &RunState, iteration: &Iteration, blobs: &Blobs) -> R
 pub fn of_run(state: &RunState) -> Vec<Rendered> {
     let mut files = Vec::new();
     let mut add = |name: &str, text: String, role| {
-        files.push(Rendered { path: format!("{EVIDENCE_ROOT}/{name}"), bytes: text.into_bytes(), role, iteration: None });
+        files.push(Rendered {
+            path: format!("{EVIDENCE_ROOT}/{name}"),
+            bytes: text.into_bytes(),
+            role,
+            iteration: None,
+        });
     };
     if state.plan.is_some() {
         add("plan.json", document::text(&document::plan(state)), "plan");
@@ -189,10 +195,15 @@ fn drift_log(state: &RunState) -> Option<String> {
         let drifts = entry.measures.northstar_direction == Some(NorthstarDirection::Drifting);
         if drifts || glow.w == 0 {
             let distance = entry.measures.northstar_distance.as_deref().unwrap_or("null");
-            lines.push_str(&format!("iteration {}: W={} distance={distance} drifting={drifts}\n", iteration.number(), glow.w));
+            lines.push_str(&format!(
+                "iteration {}: W={} distance={distance} drifting={drifts}\n",
+                iteration.number(),
+                glow.w
+            ));
         }
     }
-    let halted = state.halt.as_ref().filter(|halted| halted.stop_reason == crate::model::stop::StopReason::NorthstarDrift);
+    let halted =
+        state.halt.as_ref().filter(|halted| halted.stop_reason == crate::model::stop::StopReason::NorthstarDrift);
     if let Some(halted) = halted {
         lines.push_str(&format!("{}: {}\n", halted.stop_reason, halted.detail));
     }

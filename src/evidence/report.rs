@@ -248,9 +248,15 @@ fn diagnosis(state: &RunState) -> String {
         .rev()
         .take(3)
         .filter_map(|iteration| iteration.entry.as_ref())
-        .flat_map(|entry| entry.failed.iter().map(move |claim| format!("iteration {}: {}", entry.iteration, claim.text)))
+        .flat_map(|entry| {
+            entry.failed.iter().map(move |claim| format!("iteration {}: {}", entry.iteration, claim.text))
+        })
         .collect();
-    if failed.is_empty() { "no failure was recorded; the residual rose all the same".to_owned() } else { failed.join("; ") }
+    if failed.is_empty() {
+        "no failure was recorded; the residual rose all the same".to_owned()
+    } else {
+        failed.join("; ")
+    }
 }
 
 fn budget_exceeded(state: &RunState, halted: &RunHalted) -> Value {
@@ -327,12 +333,20 @@ pub fn next_actions(halted: &RunHalted) -> Vec<&'static str> {
     match halted.stop_reason {
         StopReason::BackpressureSignal => vec!["Remove the cause of the stop, then run `nightloop resume`."],
         StopReason::NorthstarDrift => {
-            vec!["Check NORTHSTAR.md and `northstar.links`: does this work advance a metric?", "Measure a metric with `northstar.measure`."]
+            vec![
+                "Check NORTHSTAR.md and `northstar.links`: does this work advance a metric?",
+                "Measure a metric with `northstar.measure`.",
+            ]
         }
         StopReason::EvidenceIncomplete => {
-            vec!["Read the agents' parts in the journal: `nightloop status`.", "Make the goal smaller, or give the agents the tools they lack."]
+            vec![
+                "Read the agents' parts in the journal: `nightloop status`.",
+                "Make the goal smaller, or give the agents the tools they lack.",
+            ]
         }
-        StopReason::InvariantViolation => vec!["Look at the named files; restore or approve them, then start a new run."],
+        StopReason::InvariantViolation => {
+            vec!["Look at the named files; restore or approve them, then start a new run."]
+        }
         StopReason::SecurityBlocked => vec!["Declare `security.command`, or fix what it reports."],
         _ => vec!["Read evidence/loop/halting_report.json, fix what it names, and start a new run."],
     }

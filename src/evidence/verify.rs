@@ -119,7 +119,8 @@ struct Story {
 
 impl Story {
     fn read(run_dir: &RunDir) -> Result<RunState, Problem> {
-        let mut story = Self { state: None, expected: VecDeque::new(), blobs: run_dir.blobs(), seen_blobs: BTreeSet::new() };
+        let mut story =
+            Self { state: None, expected: VecDeque::new(), blobs: run_dir.blobs(), seen_blobs: BTreeSet::new() };
         for record in journal::read(run_dir) {
             let record = match record {
                 Ok(record) => record,
@@ -135,8 +136,7 @@ impl Story {
                 Some(Err(e)) => return Err(Problem { place, what: format!("its payload cannot be read: {e}") }),
                 None => return Err(Problem { place, what: "this version does not know its kind".to_owned() }),
             };
-            let stamped =
-                Stamped { seq: record.seq, ts: record.ts, mono_ms: record.mono_ms, boot: record.boot, event };
+            let stamped = Stamped { seq: record.seq, ts: record.ts, mono_ms: record.mono_ms, boot: record.boot, event };
             story.take(&stamped).map_err(|what| Problem { place, what })?;
         }
         story.state.ok_or_else(|| Problem { place: "journal".to_owned(), what: "it holds no events".to_owned() })
@@ -174,7 +174,11 @@ fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Even
         | Event::RunHalted(_) => true,
         Event::GlowScored(scored) => {
             let accumulated = step::accumulate(state).ok_or("there is no certificate to score")?;
-            return if accumulated.glow == scored.glow { Ok(()) } else { Err("the GLOW score does not follow from the facts".into()) };
+            return if accumulated.glow == scored.glow {
+                Ok(())
+            } else {
+                Err("the GLOW score does not follow from the facts".into())
+            };
         }
         Event::LearningsRecorded(recorded) => {
             let accumulated = step::accumulate(state).ok_or("there is no certificate to learn from")?;
@@ -225,9 +229,11 @@ fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Even
 fn check_limits(state: &RunState, event: &Event) -> Result<(), String> {
     let limits = &state.limits;
     match event {
-        Event::ToolIntended(_) if state.spent.tool_calls >= limits.max_total_tool_calls => {
-            Err(format!("tool call {} is past max_total_tool_calls {}", state.spent.tool_calls + 1, limits.max_total_tool_calls))
-        }
+        Event::ToolIntended(_) if state.spent.tool_calls >= limits.max_total_tool_calls => Err(format!(
+            "tool call {} is past max_total_tool_calls {}",
+            state.spent.tool_calls + 1,
+            limits.max_total_tool_calls
+        )),
         Event::ToolIntended(_) if state.spent.iteration_tool_calls >= limits.max_tool_calls_per_iteration => {
             Err("a tool call past max_tool_calls_per_iteration".to_owned())
         }
@@ -288,9 +294,11 @@ fn check_completeness(state: &RunState, sealed: bool, found: &mut Verification) 
     if halted.stop_reason == StopReason::BackpressureSignal {
         return;
     }
-    let open_tool = state.current.as_ref().and_then(|iteration| iteration.call.as_ref()).is_some_and(|call| {
-        call.tools.iter().any(|tool| matches!(tool.phase, ToolPhase::Intended { .. }))
-    });
+    let open_tool = state
+        .current
+        .as_ref()
+        .and_then(|iteration| iteration.call.as_ref())
+        .is_some_and(|call| call.tools.iter().any(|tool| matches!(tool.phase, ToolPhase::Intended { .. })));
     let open_probe = state.current.as_ref().is_some_and(|iteration| iteration.open_probe.is_some());
     if open_tool || open_probe || state.open_baseline_probe.is_some() {
         found.problems.push(Problem {

@@ -49,10 +49,7 @@ impl Anchors {
     /// Notes an anchor of `run`. Durable when it returns.
     pub fn append(&self, run: &str, anchor: &Anchor) -> Result<(), JournalError> {
         if run.is_empty() || run.contains(char::is_whitespace) {
-            return Err(JournalError::invalid(format!(
-                "`{run}` cannot name a run in {}",
-                self.path.display()
-            )));
+            return Err(JournalError::invalid(format!("`{run}` cannot name a run in {}", self.path.display())));
         }
         let seal = anchor.seal.map_or_else(|| "-".to_owned(), |seal| seal.to_string());
         let line = format!("{run} {} {} {seal}\n", anchor.seq, anchor.head);

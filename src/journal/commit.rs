@@ -230,10 +230,8 @@ impl Committer {
     fn undo_write(&mut self, error: io::Error) -> JournalError {
         if let Err(second) = self.storage.truncate(self.tail.offset) {
             let path = self.path();
-            return self.poison(format!(
-                "a write to {} failed ({error}) and could not be undone ({second})",
-                path.display()
-            ));
+            return self
+                .poison(format!("a write to {} failed ({error}) and could not be undone ({second})", path.display()));
         }
         self.failed(error)
     }

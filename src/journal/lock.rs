@@ -121,8 +121,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let lock = RunLock::acquire(dir.path()).unwrap();
         // `cat` waits for its input to end, so it outlives the lock's holder for sure.
-        let mut child =
-            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         drop(lock);
         assert!(RunLock::acquire(dir.path()).is_ok());
         drop(child.stdin.take());

@@ -26,9 +26,7 @@ impl Draft {
         let kind = kind.into();
         match serde_json::value::to_raw_value(value) {
             Ok(data) => Ok(Self { iter, kind, data }),
-            Err(error) => {
-                Err(JournalError::invalid(format!("event {kind} does not turn into JSON: {error}")))
-            }
+            Err(error) => Err(JournalError::invalid(format!("event {kind} does not turn into JSON: {error}"))),
         }
     }
 }

@@ -146,12 +146,8 @@ impl Scanner {
 
     fn check_line(&mut self) -> Result<Line<'_>, Stop> {
         self.line += 1;
-        let place = Place {
-            run: &self.run,
-            tail: self.tail,
-            line: self.line,
-            old: self.index + 1 < self.segments.len(),
-        };
+        let place =
+            Place { run: &self.run, tail: self.tail, line: self.line, old: self.index + 1 < self.segments.len() };
         let raw = match self.lines.next() {
             Ok(Some(raw)) => raw,
             Ok(None) => return Err(place.broken("the line vanished while it was read")),

@@ -47,11 +47,7 @@ impl Seal {
 }
 
 /// Seals a run and returns the digest of the file. Replaces an older seal.
-pub fn write_seal(
-    run: &RunDir,
-    subjects: Vec<(String, Digest)>,
-    predicate: Value,
-) -> Result<Digest, JournalError> {
+pub fn write_seal(run: &RunDir, subjects: Vec<(String, Digest)>, predicate: Value) -> Result<Digest, JournalError> {
     let subject: Vec<Value> = subjects
         .into_iter()
         .map(|(name, digest)| serde_json::json!({"name": name, "digest": {"sha256": digest.to_string()}}))
@@ -187,8 +183,7 @@ mod tests {
         let seal = read_seal(&run).unwrap().unwrap();
         assert_eq!((seal.head(), &seal.predicate, seal.digest), (Some(head), &predicate, digest));
         let text = fs::read_to_string(run.path().join(NAME)).unwrap();
-        let start =
-            r#"{"_type":"https://in-toto.io/Statement/v1","predicate":{"a":["x",null,true,-5],"b":1,"#;
+        let start = r#"{"_type":"https://in-toto.io/Statement/v1","predicate":{"a":["x",null,true,-5],"b":1,"#;
         assert!(text.starts_with(start), "{text}");
         assert_eq!(digest, Digest::of(text.as_bytes()));
     }
@@ -203,10 +198,7 @@ mod tests {
     fn numbers_that_readers_round_are_refused() {
         let (_dir, run) = run();
         for number in [json!(0.5), json!(1e300), json!((1u64 << 53) + 1)] {
-            assert!(matches!(
-                write_seal(&run, vec![], json!({"n": number})),
-                Err(JournalError::Invalid { .. })
-            ));
+            assert!(matches!(write_seal(&run, vec![], json!({"n": number})), Err(JournalError::Invalid { .. })));
         }
         assert!(!run.path().join(NAME).exists());
     }

@@ -96,10 +96,7 @@ fn walk(run: &RunDir, anchors: &[Anchor], problems: Vec<Problem>) -> ChainReport
     if let Some(anchor) = due.last() {
         report.problems.push(Problem {
             place: report.torn_at.as_ref().map_or_else(|| "journal".to_owned(), |torn| torn.place.clone()),
-            what: format!(
-                "it holds {} events, an anchor names seq {}: its end is missing",
-                report.events, anchor.seq
-            ),
+            what: format!("it holds {} events, an anchor names seq {}: its end is missing", report.events, anchor.seq),
         });
     }
     report

@@ -95,8 +95,7 @@ impl Writer {
         let crash = CrashPlan::from_env();
         let committer = Committer::start(storage, dir.clone(), tail, clock, options, crash)?;
         let (sender, receiver) = mpsc::channel(QUEUE);
-        let shared =
-            Arc::new(Shared { head: Mutex::new((tail.next_seq, tail.head)), thread: Mutex::new(None) });
+        let shared = Arc::new(Shared { head: Mutex::new((tail.next_seq, tail.head)), thread: Mutex::new(None) });
         // The thread must not keep a sender, or it would never see the last handle go.
         let seen = Arc::clone(&shared);
         let thread = std::thread::Builder::new()

@@ -31,9 +31,15 @@ pub struct PendingTool {
 pub enum ToolPhase {
     Asked,
     /// Announced, maybe running, maybe interrupted.
-    Intended { effect: String, input: Digest },
+    Intended {
+        effect: String,
+        input: Digest,
+    },
     /// Finished; the blob holds what the model is told.
-    Finished { text: Digest, is_error: bool },
+    Finished {
+        text: Digest,
+        is_error: bool,
+    },
 }
 
 /// A conversation in progress.
@@ -70,7 +76,10 @@ pub enum CallTodo {
     /// Announce and run this tool call.
     RunTool(ToolUse),
     /// It was announced; nobody knows whether it ran. Close or repeat it by its effect class.
-    RecoverTool { tool_use: ToolUse, effect: String },
+    RecoverTool {
+        tool_use: ToolUse,
+        effect: String,
+    },
     /// Hand all results to the model.
     ReturnResults,
     /// Ask for the report that is missing, or for anything at all.
@@ -115,10 +124,10 @@ impl CallState {
                 }
             }
             Event::LlmResponded(reply) => self.take_reply(reply),
-            Event::ToolIntended(intended) => self.set_phase(&intended.id, ToolPhase::Intended {
-                effect: intended.effect.clone(),
-                input: intended.input,
-            }),
+            Event::ToolIntended(intended) => self.set_phase(
+                &intended.id,
+                ToolPhase::Intended { effect: intended.effect.clone(), input: intended.input },
+            ),
             Event::ToolFinished(finished) => {
                 self.note_outcome(&finished.id, finished.text, finished.is_error);
                 self.set_phase(&finished.id, ToolPhase::Finished { text: finished.text, is_error: finished.is_error });
@@ -160,11 +169,7 @@ impl CallState {
                 self.malformed = if all_malformed { self.malformed + 1 } else { 0 };
                 self.reply = Some(reply.clone());
             }
-            ReplyMove::Finish
-            | ReplyMove::Nudge
-            | ReplyMove::StartFresh
-            | ReplyMove::Refused
-            | ReplyMove::Stop => {
+            ReplyMove::Finish | ReplyMove::Nudge | ReplyMove::StartFresh | ReplyMove::Refused | ReplyMove::Stop => {
                 if !reply.empty {
                     self.messages.push(reply.message);
                 }

@@ -44,7 +44,9 @@ pub fn accumulate(state: &RunState, iteration: &Iteration, certificate: &Certifi
     if state.spec() == SpecVersion::V2 {
         entry.measures.glow = Some(GlowLine { total: glow.total, g: glow.g, l: glow.l, o: glow.o, w: glow.w });
         if glow.w == 0 && glow.total > HIGH_GLOW {
-            entry.failed.push(engine_fact(iteration, "WARNING: a high GLOW score without a Northstar metric advanced (W=0)"));
+            entry
+                .failed
+                .push(engine_fact(iteration, "WARNING: a high GLOW score without a Northstar metric advanced (W=0)"));
         }
     }
     let review = socratic_review(state, iteration, certificate, &entry, &glow);
@@ -112,9 +114,8 @@ pub fn describe_end(end: &AgentEnd) -> String {
 }
 
 fn resolve_claim(claim: &ReportedClaim, digest_of: impl Fn(&str) -> Option<crate::model::digest::Digest>) -> Claim {
-    let link = claim.artifact.as_ref().and_then(|path| {
-        digest_of(path).map(|sha256| Link { path: path.clone(), sha256 })
-    });
+    let link =
+        claim.artifact.as_ref().and_then(|path| digest_of(path).map(|sha256| Link { path: path.clone(), sha256 }));
     let demoted = claim.lane == Lane::A && link.is_none();
     Claim {
         lane: if demoted { Lane::C } else { claim.lane },
@@ -153,7 +154,10 @@ fn engine_failures(state: &RunState, iteration: &Iteration, certificate: &Certif
         note(format!("GATE TAMPERING: {tampering} changed in the iteration that turned it green"));
     }
     if let Some(cut) = &state.cut {
-        note(format!("budget reached: {} {} of {}", cut.exhausted.dimension, cut.exhausted.observed, cut.exhausted.limit));
+        note(format!(
+            "budget reached: {} {} of {}",
+            cut.exhausted.dimension, cut.exhausted.observed, cut.exhausted.limit
+        ));
     }
     for finding in certificate.acceptance_criteria_checklist.iter().filter(|finding| !finding.met) {
         if measure::was_met_before(state, &finding.id) {
@@ -211,7 +215,11 @@ fn open_questions(state: &RunState, iteration: &Iteration, certificate: &Certifi
     // Nobody asked: what is still open is the question.
     let open = certificate.acceptance_criteria_checklist.iter().filter(|finding| !finding.met);
     let questions: Vec<String> = open.map(|f| format!("What does `{}` still need? ({})", f.id, f.why)).collect();
-    if questions.is_empty() && state.criteria.is_empty() { vec!["What would show progress?".to_owned()] } else { questions }
+    if questions.is_empty() && state.criteria.is_empty() {
+        vec!["What would show progress?".to_owned()]
+    } else {
+        questions
+    }
 }
 
 fn operators(state: &RunState, iteration: &Iteration, certificate: &Certificate) -> Operators {
@@ -247,7 +255,13 @@ fn glow_facts(state: &RunState, iteration: &Iteration, certificate: &Certificate
         .filter(|id| state.criteria.iter().any(|criterion| criterion.id == **id && !criterion.is_judged()))
         .cloned()
         .collect();
-    let seen: BTreeSet<_> = state.done.iter().filter_map(|it| it.artifacts.as_ref()).flat_map(|a| &a.changes).filter_map(|c| c.sha256).collect();
+    let seen: BTreeSet<_> = state
+        .done
+        .iter()
+        .filter_map(|it| it.artifacts.as_ref())
+        .flat_map(|a| &a.changes)
+        .filter_map(|c| c.sha256)
+        .collect();
     let changes = iteration.artifacts.as_ref().map(|a| a.changes.as_slice()).unwrap_or_default();
     let earlier: BTreeSet<&str> = state
         .done
@@ -258,7 +272,8 @@ fn glow_facts(state: &RunState, iteration: &Iteration, certificate: &Certificate
         .collect();
     let new_claims = entry.succeeded.iter().chain(&entry.failed).filter(|claim| !earlier.contains(claim.text.as_str()));
     let sub_goal = |phase| iteration.probe(phase, &Probe::SubGoal).map(|result| result.end.passed());
-    let linked = by_check.first().or_else(|| state.criteria.first().map(|c| &c.id)).and_then(|id| state.linked_metric(id));
+    let linked =
+        by_check.first().or_else(|| state.criteria.first().map(|c| &c.id)).and_then(|id| state.linked_metric(id));
     glow::Facts {
         criteria_newly_true: by_check,
         previous_residual: state.previous_residual(),

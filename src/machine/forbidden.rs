@@ -28,7 +28,8 @@ pub fn detect(state: &RunState) -> Option<Violation> {
 /// One detector per forbidden state, spelled out.
 pub fn violation(forbidden: ForbiddenState, state: &RunState) -> Option<Violation> {
     let blocked = |stop_reason, what| Some(Violation { forbidden, status: ExitStatus::ExitBlocked, stop_reason, what });
-    let past_null_check = !matches!(state.state, State::Init | State::IntakeGoal | State::NullCheck) && state.halt.is_none();
+    let past_null_check =
+        !matches!(state.state, State::Init | State::IntakeGoal | State::NullCheck) && state.halt.is_none();
     let closing = matches!(state.state, State::GlowCheck | State::BudgetCheck);
     let current = state.current.as_ref();
     match forbidden {
@@ -54,14 +55,20 @@ pub fn violation(forbidden: ForbiddenState, state: &RunState) -> Option<Violatio
         }
         ForbiddenState::ConvergenceClaimWithoutCertificate => {
             let claims = state.state == State::ExitConverged;
-            let valid = current.and_then(|it| it.certificate.as_ref()).is_some_and(|c| c.kind.is_success() && c.residual.is_some());
+            let valid = current
+                .and_then(|it| it.certificate.as_ref())
+                .is_some_and(|c| c.kind.is_success() && c.residual.is_some());
             if claims && !valid {
-                return blocked(StopReason::ConvergenceClaimWithoutRpCertificate, "EXIT_CONVERGED without a certificate");
+                return blocked(
+                    StopReason::ConvergenceClaimWithoutRpCertificate,
+                    "EXIT_CONVERGED without a certificate",
+                );
             }
         }
         ForbiddenState::StackedSpeculativeIterations => {
             // The fold holds one call and refuses a second; two open at once cannot be expressed.
-            let open_while_closing = closing && state.state == State::GlowCheck && current.is_some_and(|it| it.call.is_some());
+            let open_while_closing =
+                closing && state.state == State::GlowCheck && current.is_some_and(|it| it.call.is_some());
             if open_while_closing {
                 return blocked(StopReason::InvariantViolation, "an agent still runs while the iteration closes");
             }
@@ -90,8 +97,14 @@ pub fn violation(forbidden: ForbiddenState, state: &RunState) -> Option<Violatio
             }
         }
         ForbiddenState::GlowWithoutNorthstarAlignment => {
-            if state.spec() == SpecVersion::V2 && state.state == State::GlowCheck && wins_streak(state) >= state.limits.northstar_drift_window {
-                return blocked(StopReason::NorthstarDrift, "no Northstar metric advanced in three iterations in a row");
+            if state.spec() == SpecVersion::V2
+                && state.state == State::GlowCheck
+                && wins_streak(state) >= state.limits.northstar_drift_window
+            {
+                return blocked(
+                    StopReason::NorthstarDrift,
+                    "no Northstar metric advanced in three iterations in a row",
+                );
             }
         }
         ForbiddenState::PhucTestFailure => {

@@ -189,7 +189,13 @@ fn local_checks(state: &RunState, iteration: &Iteration) -> Vec<GateCheck> {
         ));
         checks.push(GateCheck {
             forbidden_state: Some(ForbiddenState::VerifySkipped),
-            ..check("triangle: VERIFY (certificates)", rung, triangle.verify, "one per iteration", StopReason::VerifySkipped)
+            ..check(
+                "triangle: VERIFY (certificates)",
+                rung,
+                triangle.verify,
+                "one per iteration",
+                StopReason::VerifySkipped,
+            )
         });
         checks.push(GateCheck {
             forbidden_state: Some(ForbiddenState::LearningsNotAccumulated),
@@ -207,7 +213,10 @@ fn local_checks(state: &RunState, iteration: &Iteration) -> Vec<GateCheck> {
 
 fn bundle_complete(state: &RunState) -> bool {
     let complete = |iteration: &Iteration| {
-        iteration.artifacts.is_some() && iteration.certificate.is_some() && iteration.entry.is_some() && iteration.glow.is_some()
+        iteration.artifacts.is_some()
+            && iteration.certificate.is_some()
+            && iteration.entry.is_some()
+            && iteration.glow.is_some()
     };
     state.plan.is_some() && state.iterations().all(complete)
 }
@@ -255,7 +264,10 @@ fn stable_checks(state: &RunState, iteration: &Iteration) -> Vec<GateCheck> {
             "the artifacts did not change under the replays",
             None,
             drifted.as_ref().is_some_and(Vec::is_empty),
-            drifted.map_or_else(|| "not compared".to_owned(), |d| if d.is_empty() { "frozen".into() } else { d.join(", ") }),
+            drifted.map_or_else(
+                || "not compared".to_owned(),
+                |d| if d.is_empty() { "frozen".into() } else { d.join(", ") },
+            ),
             StopReason::NonReproducible,
         ),
         check(
@@ -311,10 +323,18 @@ fn null_edge_sweep(state: &RunState, iteration: &Iteration) -> bool {
         finding.met = false;
     }
     let kind = |findings, residual| {
-        certify(Facts { declared: &[CertificateKind::Exact], findings, residual, r_p: state.r_p(), verifiers_passed: 1 }).kind
+        certify(Facts {
+            declared: &[CertificateKind::Exact],
+            findings,
+            residual,
+            r_p: state.r_p(),
+            verifiers_passed: 1,
+        })
+        .kind
     };
     let both = [CertificateKind::Exact, CertificateKind::Converged];
-    let null = certify(Facts { declared: &both, findings: &findings, residual: None, r_p: state.r_p(), verifiers_passed: 1 });
+    let null =
+        certify(Facts { declared: &both, findings: &findings, residual: None, r_p: state.r_p(), verifiers_passed: 1 });
     null.kind == CertificateKind::None
         && kind(&[], Some(Exact::ZERO)) == CertificateKind::None
         && kind(&unmet, Some(Exact::ZERO)) == CertificateKind::None
@@ -328,7 +348,9 @@ fn divergence_self_test(state: &RunState) -> bool {
     if let Some(value) = broken.first_mut() {
         *value = None;
     }
-    certificate::diverges(&rising, window) && !certificate::diverges(&flat, window) && !certificate::diverges(&broken, window)
+    certificate::diverges(&rising, window)
+        && !certificate::diverges(&flat, window)
+        && !certificate::diverges(&broken, window)
 }
 
 fn promoted_checks(state: &RunState, iteration: &Iteration) -> Vec<GateCheck> {
@@ -345,7 +367,13 @@ fn promoted_checks(state: &RunState, iteration: &Iteration) -> Vec<GateCheck> {
             security.map_or_else(|| "security.command is not declared or did not run".to_owned(), |r| r.end.describe()),
             StopReason::SecurityBlocked,
         ),
-        check("no item of the public interface was removed", rung, !removed, surface_detail, StopReason::VerificationRungFailed),
+        check(
+            "no item of the public interface was removed",
+            rung,
+            !removed,
+            surface_detail,
+            StopReason::VerificationRungFailed,
+        ),
         check(
             "restated goals give the same certificate type",
             rung,
@@ -382,7 +410,9 @@ fn paraphrase_agreement(state: &RunState, iteration: &Iteration) -> (bool, Strin
     }
     let Some(original) = iteration.certificate.as_ref() else { return (false, "no certificate".to_owned()) };
     let same = (1..=PARAPHRASES)
-        .filter(|number| measure::certificate_of(state, iteration, Phase::Iteration, Some(*number)).kind == original.kind)
+        .filter(|number| {
+            measure::certificate_of(state, iteration, Phase::Iteration, Some(*number)).kind == original.kind
+        })
         .count();
     (same == usize::from(PARAPHRASES), format!("{same} of {PARAPHRASES} agree"))
 }
@@ -411,8 +441,9 @@ pub fn phuc_test(state: &RunState, rung_achieved: Option<Rung>) -> PhucTest {
     let condition_1_history = any && state.iterations().all(|iteration| iteration.entry.is_some());
     let condition_2_reflection = any && iterations.iter().all(|iteration| reflects(iteration));
     let condition_3_care = any && iterations.iter().all(|iteration| !iteration.began.bleeds);
-    let condition_4_adaptation =
-        any && iterations.iter().all(|iteration| iteration.began.carries_questions) && repeated_failure(state).is_none();
+    let condition_4_adaptation = any
+        && iterations.iter().all(|iteration| iteration.began.carries_questions)
+        && repeated_failure(state).is_none();
     let condition_5_growth = rung_achieved.is_some_and(|rung| rung >= state.rung_target());
     PhucTest {
         condition_1_history,
@@ -437,7 +468,8 @@ fn reflects(iteration: &Iteration) -> bool {
 /// An iteration that tried again, word for word, what had not helped before.
 fn repeated_failure(state: &RunState) -> Option<(u32, u32)> {
     let normal = |tried: &[String]| -> Vec<String> {
-        let mut lines: Vec<_> = tried.iter().map(|t| t.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()).collect();
+        let mut lines: Vec<_> =
+            tried.iter().map(|t| t.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()).collect();
         lines.sort();
         lines
     };
@@ -458,14 +490,31 @@ fn repeated_failure(state: &RunState) -> Option<(u32, u32)> {
 
 fn phuc_checks(state: &RunState, rung_achieved: Option<Rung>) -> Vec<GateCheck> {
     let test = phuc_test(state, rung_achieved);
-    let repeated = repeated_failure(state)
-        .map_or_else(|| "learnings reach the next capsule".to_owned(), |(a, b)| format!("iteration {b} repeats iteration {a}"));
+    let repeated = repeated_failure(state).map_or_else(
+        || "learnings reach the next capsule".to_owned(),
+        |(a, b)| format!("iteration {b} repeats iteration {a}"),
+    );
     let target = state.rung_target();
     let rung = rung_achieved.map_or_else(|| "none".to_owned(), |rung| rung.to_string());
     [
-        ("Phuc Test 1: remembers history", test.condition_1_history, "a capsule per iteration".to_owned(), StopReason::PhucTestFailure1),
-        ("Phuc Test 2: reflects", test.condition_2_reflection, "residual, GLOW and distance per entry".to_owned(), StopReason::PhucTestFailure2),
-        ("Phuc Test 3: cares about context", test.condition_3_care, "no context bleed".to_owned(), StopReason::PhucTestFailure3),
+        (
+            "Phuc Test 1: remembers history",
+            test.condition_1_history,
+            "a capsule per iteration".to_owned(),
+            StopReason::PhucTestFailure1,
+        ),
+        (
+            "Phuc Test 2: reflects",
+            test.condition_2_reflection,
+            "residual, GLOW and distance per entry".to_owned(),
+            StopReason::PhucTestFailure2,
+        ),
+        (
+            "Phuc Test 3: cares about context",
+            test.condition_3_care,
+            "no context bleed".to_owned(),
+            StopReason::PhucTestFailure3,
+        ),
         ("Phuc Test 4: adapts", test.condition_4_adaptation, repeated, StopReason::PhucTestFailure4),
         (
             "Phuc Test 5: chooses growth",
@@ -504,7 +553,8 @@ pub fn alignment(state: &RunState) -> Alignment {
         let known = all_met_at_start.then(|| "every criterion was already met when the run began".to_owned());
         (AlignmentStatus::Neutral, declared.filter(|reason| !reason.trim().is_empty()).or(known))
     };
-    let text = |distance: Option<crate::model::fraction::Fraction>| distance.map(|d| d.to_decimal_text(DISTANCE_PLACES));
+    let text =
+        |distance: Option<crate::model::fraction::Fraction>| distance.map(|d| d.to_decimal_text(DISTANCE_PLACES));
     Alignment {
         status,
         metrics_advanced: advanced,
@@ -517,8 +567,12 @@ pub fn alignment(state: &RunState) -> Alignment {
 fn alignment_check(state: &RunState) -> GateCheck {
     let alignment = alignment(state);
     let (ok, detail, reason) = match (alignment.status, &alignment.reason) {
-        (AlignmentStatus::Aligned, _) => (true, format!("ALIGNED: {}", alignment.metrics_advanced.join(", ")), StopReason::NorthstarDrift),
-        (AlignmentStatus::Neutral, Some(reason)) => (true, format!("NEUTRAL: {reason}"), StopReason::GlowWithoutNorthstarAlignment),
+        (AlignmentStatus::Aligned, _) => {
+            (true, format!("ALIGNED: {}", alignment.metrics_advanced.join(", ")), StopReason::NorthstarDrift)
+        }
+        (AlignmentStatus::Neutral, Some(reason)) => {
+            (true, format!("NEUTRAL: {reason}"), StopReason::GlowWithoutNorthstarAlignment)
+        }
         (AlignmentStatus::Neutral, None) => (
             false,
             "NEUTRAL without a reason: declare northstar.neutral_reason, or link and measure a metric".to_owned(),

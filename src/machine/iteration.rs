@@ -10,9 +10,7 @@ use crate::model::learnings::Entry;
 use crate::model::report::{Report, ScoutReport, SkepticReport, SolverReport};
 
 use super::call::{CallState, Calls};
-use super::event::{
-    Answer, ArtifactsCollected, IterationBegan, Phase, Probe, ProbeResult, ReportAccepted,
-};
+use super::event::{Answer, ArtifactsCollected, IterationBegan, Phase, Probe, ProbeResult, ReportAccepted};
 use super::gate::GateReport;
 
 /// A report that was accepted, with what it cites.

@@ -48,7 +48,9 @@ fn finding(
         Proof::Judged => judged(iteration, &criterion.id, paraphrase),
     };
     let (met, why) = match tampered(state, iteration, &criterion.id) {
-        Some(files) if met => (false, format!("not accepted: {} changed in the iteration that turned it green", files.join(", "))),
+        Some(files) if met => {
+            (false, format!("not accepted: {} changed in the iteration that turned it green", files.join(", ")))
+        }
         Some(_) | None => (met, why),
     };
     Finding { id: criterion.id.clone(), criterion: criterion.text.clone(), met, evidence_link, why }
@@ -61,9 +63,10 @@ fn judged(iteration: &Iteration, id: &str, paraphrase: Option<u8>) -> (bool, Opt
     let Some(judgement) = report.judged.iter().find(|judgement| judgement.criterion == id) else {
         return (false, None, "the skeptic did not judge it".to_owned());
     };
-    let link = judgement.artifact.as_ref().and_then(|path| {
-        links.get(path).map(|sha256| Link { path: path.clone(), sha256: *sha256 })
-    });
+    let link = judgement
+        .artifact
+        .as_ref()
+        .and_then(|path| links.get(path).map(|sha256| Link { path: path.clone(), sha256: *sha256 }));
     match (judgement.met, &link) {
         (true, None) => (false, None, "judged met, but no artifact backs it".to_owned()),
         (met, _) => (met, link, format!("the skeptic: {}", judgement.why)),

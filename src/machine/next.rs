@@ -22,7 +22,10 @@ pub enum Todo {
     RunProbe(Phase, Probe),
     WritePlan,
     BeginIteration,
-    StartAgent { role: Role, paraphrase: Option<u8> },
+    StartAgent {
+        role: Role,
+        paraphrase: Option<u8>,
+    },
     /// Go on with the open agent call.
     Call(CallTodo),
     CollectArtifacts,
@@ -50,7 +53,11 @@ pub fn next(state: &RunState, playbook: &dyn Playbook) -> Todo {
     match state.state {
         State::Init | State::IntakeGoal | State::GlowCheck => Todo::Proceed,
         State::NullCheck => {
-            if state.spec() == SpecVersion::V2 && state.northstar.is_none() { Todo::ReadNorthstar } else { Todo::Proceed }
+            if state.spec() == SpecVersion::V2 && state.northstar.is_none() {
+                Todo::ReadNorthstar
+            } else {
+                Todo::Proceed
+            }
         }
         State::DreamGoal => next_in_dream(state),
         State::SpawnSubagent => next_in_spawn(state, playbook),
@@ -183,7 +190,8 @@ fn next_in_budget(state: &RunState) -> Todo {
 }
 
 fn needs_paraphrases(state: &RunState) -> bool {
-    state.rung_target() == crate::model::rung::Rung::Promoted && state.criteria.iter().any(|criterion| criterion.is_judged())
+    state.rung_target() == crate::model::rung::Rung::Promoted
+        && state.criteria.iter().any(|criterion| criterion.is_judged())
 }
 
 /// Checks and the residual command: what a certificate rests on.

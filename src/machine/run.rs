@@ -13,9 +13,7 @@ use crate::model::loop_file::LoopFile;
 use crate::model::northstar::Metric;
 use crate::model::rung::{self, Rung};
 
-use super::event::{
-    BackpressureSeen, BudgetCut, NorthstarRead, Phase, Probe, ProbeResult, RunHalted, RunStarted,
-};
+use super::event::{BackpressureSeen, BudgetCut, NorthstarRead, Phase, Probe, ProbeResult, RunHalted, RunStarted};
 use super::iteration::Iteration;
 use super::state::State;
 

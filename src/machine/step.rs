@@ -10,8 +10,8 @@ use crate::model::stop::{ExitStatus, ForbiddenState, StopReason};
 
 use super::entry;
 use super::event::{
-    BackpressureSeen, CertificateIssued, Event, GateJudged, InputRejected, NullChecked, Phase, Probe,
-    ResidualMeasured, RunHalted, Signal, StateEntered,
+    BackpressureSeen, CertificateIssued, Event, GateJudged, InputRejected, NullChecked, Phase, Probe, ResidualMeasured,
+    RunHalted, Signal, StateEntered,
 };
 use super::forbidden;
 use super::gate;
@@ -78,7 +78,9 @@ pub fn legal(state: &RunState, event: &Event) -> Result<(), String> {
             only_in(&agents_run)?;
             match state.current.as_ref().map(|iteration| iteration.call.is_some()) {
                 Some(false) => Ok(()),
-                Some(true) => Err(format!("{}: another agent is still running", ForbiddenState::StackedSpeculativeIterations)),
+                Some(true) => {
+                    Err(format!("{}: another agent is still running", ForbiddenState::StackedSpeculativeIterations))
+                }
                 None => Err("no iteration is running".to_owned()),
             }
         }
@@ -151,7 +153,10 @@ fn legal_halt(state: &RunState, halted: &RunHalted) -> Result<(), String> {
             if state.state == State::BudgetCheck && claims_success(state) && passed {
                 Ok(())
             } else {
-                Err(format!("{}: no certificate that passed the gate", ForbiddenState::ConvergenceClaimWithoutCertificate))
+                Err(format!(
+                    "{}: no certificate that passed the gate",
+                    ForbiddenState::ConvergenceClaimWithoutCertificate
+                ))
             }
         }
         ExitStatus::ExitNeedInfo => match state.state {
@@ -278,7 +283,8 @@ fn missing_inputs(state: &RunState) -> Vec<(&'static str, StopReason)> {
         missing.push(("agents", StopReason::NullInput));
     }
     let northstar_ok = state.northstar.as_ref().is_some_and(|n| n.problem.is_none() && !n.metrics.is_empty());
-    let comparable = northstar::distance(&state.northstar.as_ref().map(|n| n.metrics.clone()).unwrap_or_default()).total.is_some();
+    let comparable =
+        northstar::distance(&state.northstar.as_ref().map(|n| n.metrics.clone()).unwrap_or_default()).total.is_some();
     if state.spec() == SpecVersion::V2 && !(northstar_ok && comparable) {
         missing.push(("northstar", StopReason::NorthstarMissing));
     }
@@ -385,10 +391,7 @@ fn certify_iteration(state: &RunState, iteration: &Iteration) -> Vec<Event> {
         certificate.why = "the iteration produced no artifacts".to_owned();
     }
     let number = iteration.number();
-    vec![
-        residual_event(Some(number), measured),
-        CertificateIssued { iteration: number, certificate }.into(),
-    ]
+    vec![residual_event(Some(number), measured), CertificateIssued { iteration: number, certificate }.into()]
 }
 
 fn decide_check(state: &RunState) -> Vec<Event> {
@@ -438,10 +441,7 @@ fn decide_budget(state: &RunState) -> Vec<Event> {
     let kind = iteration.certificate.as_ref().map_or(CertificateKind::None, |certificate| certificate.kind);
     let tampering = measure::gate_tampering(state, iteration);
     if !tampering.is_empty() {
-        let detail = format!(
-            "GATE_TAMPERING: {}; a person has to look before this counts",
-            tampering.join("; ")
-        );
+        let detail = format!("GATE_TAMPERING: {}; a person has to look before this counts", tampering.join("; "));
         return vec![halt(state, ExitStatus::ExitBlocked, StopReason::InvariantViolation, detail).into()];
     }
     if kind == CertificateKind::Diverged {
@@ -466,11 +466,8 @@ fn decide_budget(state: &RunState) -> Vec<Event> {
         };
         let detail = format!("{} reached: {} of {}", exhausted.dimension, exhausted.observed, exhausted.limit);
         return vec![
-            RunHalted {
-                exhausted: Some(exhausted),
-                ..halt(state, ExitStatus::ExitBudgetExceeded, reason, detail)
-            }
-            .into(),
+            RunHalted { exhausted: Some(exhausted), ..halt(state, ExitStatus::ExitBudgetExceeded, reason, detail) }
+                .into(),
         ];
     }
     enter(state, State::SpawnSubagent, "no reason to stop, budget is left")

@@ -255,7 +255,9 @@ pub fn iteration_exhausted(limits: &Limits, spent: &Spent) -> Option<Exhausted> 
         (observed >= limit).then(|| Exhausted { dimension, observed: observed.to_string(), limit: limit.to_string() })
     };
     totals_exhausted(limits, spent)
-        .or_else(|| count(Dimension::IterationSeconds, spent.iteration_millis / 1_000, limits.max_seconds_per_iteration))
+        .or_else(|| {
+            count(Dimension::IterationSeconds, spent.iteration_millis / 1_000, limits.max_seconds_per_iteration)
+        })
         .or_else(|| {
             count(Dimension::IterationToolCalls, spent.iteration_tool_calls, limits.max_tool_calls_per_iteration)
         })
@@ -269,10 +271,16 @@ mod tests {
     fn profiles_scale_defaults_and_round_up() {
         let of = |profile| effective(&Requested::default(), profile).limits;
         let fast = of(Profile::Fast);
-        assert_eq!((fast.max_iterations, fast.max_tool_calls_per_iteration, fast.max_seconds_per_iteration), (5, 40, 900));
+        assert_eq!(
+            (fast.max_iterations, fast.max_tool_calls_per_iteration, fast.max_seconds_per_iteration),
+            (5, 40, 900)
+        );
         assert_eq!((fast.max_total_seconds, fast.max_total_tool_calls), (7_200, 250));
         let bench = of(Profile::BenchmarkAdapt);
-        assert_eq!((bench.max_iterations, bench.max_tool_calls_per_iteration, bench.max_seconds_per_iteration), (7, 64, 1_440));
+        assert_eq!(
+            (bench.max_iterations, bench.max_tool_calls_per_iteration, bench.max_seconds_per_iteration),
+            (7, 64, 1_440)
+        );
         assert_eq!((bench.max_total_seconds, bench.max_total_tool_calls), (11_520, 400));
         assert_eq!(of(Profile::Strict), Limits::BASE);
     }

@@ -48,8 +48,7 @@ impl CertificateKind {
     }
 
     /// The names a loop may declare: `NONE` is a finding, not a goal.
-    pub const DECLARABLE: [Self; 5] =
-        [Self::Exact, Self::Converged, Self::Timeout, Self::Backpressure, Self::Diverged];
+    pub const DECLARABLE: [Self; 5] = [Self::Exact, Self::Converged, Self::Timeout, Self::Backpressure, Self::Diverged];
 }
 
 impl fmt::Display for CertificateKind {
@@ -170,7 +169,12 @@ mod tests {
         Exact::parse(text).unwrap()
     }
 
-    fn kind(declared: &[CertificateKind], findings: &[Finding], residual: Option<&str>, verifiers_passed: u32) -> CertificateKind {
+    fn kind(
+        declared: &[CertificateKind],
+        findings: &[Finding],
+        residual: Option<&str>,
+        verifiers_passed: u32,
+    ) -> CertificateKind {
         let residual = residual.map(decimal);
         certify(Facts { declared, findings, residual, r_p: decimal("1e-4"), verifiers_passed }).kind
     }

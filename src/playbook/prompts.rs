@@ -29,10 +29,8 @@ const fn shipped(role: Role) -> &'static str {
 pub fn render(role: Role, criteria: &[Criterion]) -> Result<String, PromptError> {
     let judged: Vec<String> =
         criteria.iter().filter(|c| c.is_judged()).map(|c| format!("{}: {}", c.id, c.text)).collect();
-    let variables = BTreeMap::from([
-        ("report_tool", Value::from(report::tool_name(role))),
-        ("judged", Value::from(judged)),
-    ]);
+    let variables =
+        BTreeMap::from([("report_tool", Value::from(report::tool_name(role))), ("judged", Value::from(judged))]);
     render_text(role.name(), shipped(role), &variables)
 }
 
@@ -47,8 +45,11 @@ fn render_text(name: &str, text: &str, variables: &BTreeMap<&str, Value>) -> Res
     if used != declared {
         return Err(error(format!("it declares {declared:?} but uses {used:?}")));
     }
-    let context: BTreeMap<&str, Value> =
-        variables.iter().filter(|(key, _)| declared.contains(**key)).map(|(key, value)| (*key, value.clone())).collect();
+    let context: BTreeMap<&str, Value> = variables
+        .iter()
+        .filter(|(key, _)| declared.contains(**key))
+        .map(|(key, value)| (*key, value.clone()))
+        .collect();
     template.render(context).map_err(|e| error(e.to_string()))
 }
 

@@ -101,10 +101,7 @@ pub(super) fn head_tail(text: &str, max: usize) -> (String, bool) {
         tail += 1;
     }
     let cut = (tail - head) as u64;
-    (
-        format!("{}{}{}", &text[..head], cut_marker(cut), &text[tail..]),
-        true,
-    )
+    (format!("{}{}{}", &text[..head], cut_marker(cut), &text[tail..]), true)
 }
 
 #[cfg(test)]

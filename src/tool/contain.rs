@@ -41,16 +41,10 @@ const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEX
 
 impl Root {
     pub(super) fn open(workspace: &Path) -> Result<Self, String> {
-        let real = workspace
-            .canonicalize()
-            .map_err(|error| format!("the workspace cannot be opened: {error}"))?;
+        let real = workspace.canonicalize().map_err(|error| format!("the workspace cannot be opened: {error}"))?;
         let folder = rustix::fs::open(&real, FOLDER, Mode::empty())
             .map_err(|error| format!("the workspace cannot be opened: {error}"))?;
-        Ok(Self {
-            folder,
-            real,
-            given: workspace.to_owned(),
-        })
+        Ok(Self { folder, real, given: workspace.to_owned() })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -65,16 +59,8 @@ impl Root {
         }
         let path = Path::new(asked);
         let inside = if path.is_absolute() {
-            let inside = path
-                .strip_prefix(&self.given)
-                .or_else(|_| path.strip_prefix(&self.real));
-            inside.map_err(|_| {
-                format!(
-                    "{} is outside the workspace {}",
-                    shown(path),
-                    self.given.display()
-                )
-            })?
+            let inside = path.strip_prefix(&self.given).or_else(|_| path.strip_prefix(&self.real));
+            inside.map_err(|_| format!("{} is outside the workspace {}", shown(path), self.given.display()))?
         } else {
             path
         };
@@ -98,18 +84,10 @@ impl Root {
     pub(super) fn read(&self, relative: &Path) -> Result<File, String> {
         // NONBLOCK: opening a named pipe must not wait for a writer.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file = File::from(
-            self.beneath(relative, flags)
-                .map_err(|e| refusal(relative, e))?,
-        );
-        let kind = file
-            .metadata()
-            .map_err(|error| format!("{}: {error}", shown(relative)))?;
+        let file = File::from(self.beneath(relative, flags).map_err(|e| refusal(relative, e))?);
+        let kind = file.metadata().map_err(|error| format!("{}: {error}", shown(relative)))?;
         if kind.is_dir() {
-            return Err(format!(
-                "{} is a folder; use glob_search to list it",
-                shown(relative)
-            ));
+            return Err(format!("{} is a folder; use glob_search to list it", shown(relative)));
         }
         if !kind.is_file() {
             return Err(format!("{} is not a regular file", shown(relative)));
@@ -119,9 +97,7 @@ impl Root {
 
     /// What a path is: true for a folder, false for a file.
     pub(super) fn is_folder(&self, relative: &Path) -> Result<bool, String> {
-        let handle = self
-            .beneath(relative, OFlags::PATH | OFlags::CLOEXEC)
-            .map_err(|e| refusal(relative, e))?;
+        let handle = self.beneath(relative, OFlags::PATH | OFlags::CLOEXEC).map_err(|e| refusal(relative, e))?;
         let stat = rustix::fs::fstat(handle).map_err(|e| refusal(relative, e))?;
         Ok(FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
     }
@@ -147,21 +123,14 @@ impl Root {
                 FileType::RegularFile => Some(stat.st_mode & 0o777),
                 FileType::Directory => return Err(format!("{} is a folder", shown(relative))),
                 FileType::Symlink => {
-                    return Err(format!(
-                        "{} is a symlink to nothing in the workspace",
-                        shown(relative)
-                    ));
+                    return Err(format!("{} is a symlink to nothing in the workspace", shown(relative)));
                 }
                 _ => return Err(format!("{} is not a regular file", shown(relative))),
             },
             Err(rustix::io::Errno::NOENT) => None,
             Err(error) => return Err(refusal(relative, error)),
         };
-        Ok(Target {
-            folder,
-            name: name.to_owned(),
-            mode,
-        })
+        Ok(Target { folder, name: name.to_owned(), mode })
     }
 
     /// The deepest existing folder of a path that does not exist, resolved, plus the rest.
@@ -179,20 +148,16 @@ impl Root {
 
     fn make_folders(&self, parent: &Path) -> Result<OwnedFd, String> {
         let mut so_far = PathBuf::new();
-        let mut folder = self
-            .beneath(&so_far, FOLDER)
-            .map_err(|e| refusal(parent, e))?;
+        let mut folder = self.beneath(&so_far, FOLDER).map_err(|e| refusal(parent, e))?;
         for part in parent.components() {
             so_far.push(part);
             folder = match self.beneath(&so_far, FOLDER) {
                 Err(rustix::io::Errno::NOENT) => {
-                    match rustix::fs::mkdirat(&folder, part.as_os_str(), Mode::from_raw_mode(0o777))
-                    {
+                    match rustix::fs::mkdirat(&folder, part.as_os_str(), Mode::from_raw_mode(0o777)) {
                         Ok(()) | Err(rustix::io::Errno::EXIST) => {}
                         Err(error) => return Err(refusal(&so_far, error)),
                     }
-                    self.beneath(&so_far, FOLDER)
-                        .map_err(|e| refusal(&so_far, e))?
+                    self.beneath(&so_far, FOLDER).map_err(|e| refusal(&so_far, e))?
                 }
                 other => other.map_err(|e| refusal(&so_far, e))?,
             };
@@ -205,35 +170,24 @@ impl Root {
     fn place_of(&self, handle: &OwnedFd, asked: &Path) -> Result<PathBuf, String> {
         use std::os::fd::AsRawFd;
         let link = format!("/proc/self/fd/{}", handle.as_raw_fd());
-        let real =
-            std::fs::read_link(link).map_err(|error| format!("{}: {error}", shown(asked)))?;
+        let real = std::fs::read_link(link).map_err(|error| format!("{}: {error}", shown(asked)))?;
         self.inside(&real, asked)
     }
 
     #[cfg(not(target_os = "linux"))]
     fn place_of(&self, _handle: &OwnedFd, asked: &Path) -> Result<PathBuf, String> {
-        let real = self
-            .real
-            .join(asked)
-            .canonicalize()
-            .map_err(|error| format!("{}: {error}", shown(asked)))?;
+        let real = self.real.join(asked).canonicalize().map_err(|error| format!("{}: {error}", shown(asked)))?;
         self.inside(&real, asked)
     }
 
     fn inside(&self, real: &Path, asked: &Path) -> Result<PathBuf, String> {
         let inside = real.strip_prefix(&self.real);
-        inside
-            .map(Path::to_owned)
-            .map_err(|_| refusal(asked, rustix::io::Errno::XDEV))
+        inside.map(Path::to_owned).map_err(|_| refusal(asked, rustix::io::Errno::XDEV))
     }
 
     /// Opens a path that the kernel keeps beneath the workspace.
     fn beneath(&self, relative: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
-        let path = if relative.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            relative
-        };
+        let path = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
         #[cfg(target_os = "linux")]
         {
             use rustix::fs::ResolveFlags;
@@ -254,9 +208,7 @@ impl Root {
 
     /// Where the kernel cannot do it: resolve, check, open. A swap in between is not noticed.
     fn beneath_by_name(&self, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
-        let code = |error: io::Error| {
-            rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO)
-        };
+        let code = |error: io::Error| rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
         let real = self.real.join(path).canonicalize().map_err(code)?;
         if !real.starts_with(&self.real) {
             return Err(rustix::io::Errno::XDEV);
@@ -269,23 +221,12 @@ impl Target {
     /// Replaces the file at once: readers see the old content or the new, never a part.
     pub(super) fn replace(&self, content: &[u8]) -> io::Result<()> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let temporary = format!(
-            ".nightloop-{}-{}.tmp",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        );
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let created =
-            rustix::fs::openat(&self.folder, &temporary, flags, Mode::from_raw_mode(0o666))?;
-        let written = self.fill(File::from(created), content).and_then(|()| {
-            Ok(rustix::fs::renameat(
-                &self.folder,
-                &temporary,
-                &self.folder,
-                &self.name,
-            )?)
-        });
+        let temporary = format!(".nightloop-{}-{}.tmp", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let created = rustix::fs::openat(&self.folder, &temporary, flags, Mode::from_raw_mode(0o666))?;
+        let written = self
+            .fill(File::from(created), content)
+            .and_then(|()| Ok(rustix::fs::renameat(&self.folder, &temporary, &self.folder, &self.name)?));
         if written.is_err() {
             let _ = rustix::fs::unlinkat(&self.folder, &temporary, AtFlags::empty());
         }
@@ -309,19 +250,11 @@ impl Target {
 
 /// Git runs what its own folder says (hooks, filters, aliases), so no file tool writes there.
 fn refuse_protected(place: &Path, protected: &[PathBuf]) -> Result<(), String> {
-    if place
-        .components()
-        .any(|part| part.as_os_str().eq_ignore_ascii_case(OsStr::new(".git")))
-    {
-        return Err(format!(
-            "{} belongs to git; use git commands to change it",
-            shown(place)
-        ));
+    if place.components().any(|part| part.as_os_str().eq_ignore_ascii_case(OsStr::new(".git"))) {
+        return Err(format!("{} belongs to git; use git commands to change it", shown(place)));
     }
     // `a/b` and `a/b/` both protect a/b and everything under it.
-    let hit = protected
-        .iter()
-        .find(|path| !path.as_os_str().is_empty() && place.starts_with(path));
+    let hit = protected.iter().find(|path| !path.as_os_str().is_empty() && place.starts_with(path));
     // A file in the place of a protected path's folder would take the path away.
     let above = protected.iter().find(|path| path.starts_with(place));
     match hit.or(above) {
@@ -336,16 +269,10 @@ fn refuse_protected(place: &Path, protected: &[PathBuf]) -> Result<(), String> {
 
 /// An error of the kernel, in words that say what was refused.
 fn refusal(path: &Path, error: rustix::io::Errno) -> String {
-    let path = if path.as_os_str().is_empty() {
-        ".".to_owned()
-    } else {
-        shown(path)
-    };
+    let path = if path.as_os_str().is_empty() { ".".to_owned() } else { shown(path) };
     match error {
         rustix::io::Errno::XDEV => {
-            format!(
-                "{path} leaves the workspace (through a symlink); only files inside it can be used"
-            )
+            format!("{path} leaves the workspace (through a symlink); only files inside it can be used")
         }
         rustix::io::Errno::LOOP => {
             format!("{path} goes through a symlink that cannot be followed here")
@@ -358,12 +285,7 @@ fn refusal(path: &Path, error: rustix::io::Errno) -> String {
 
 /// A path for a message: control characters escaped, length bounded.
 fn shown(path: &Path) -> String {
-    let text: String = path
-        .to_string_lossy()
-        .chars()
-        .take(300)
-        .flat_map(plain)
-        .collect();
+    let text: String = path.to_string_lossy().chars().take(300).flat_map(plain).collect();
     text
 }
 

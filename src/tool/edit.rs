@@ -23,31 +23,20 @@ pub(super) fn edit(ctx: &ToolContext, input: &EditFile) -> Result<ToolOutcome, S
     let most = ctx.limits.write_file_bytes;
     let mut bytes = Vec::new();
     let file = root.read(&relative)?;
-    file.take(most as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| format!("{path}: {error}"))?;
+    file.take(most as u64 + 1).read_to_end(&mut bytes).map_err(|error| format!("{path}: {error}"))?;
     if bytes.len() > most {
-        return Err(format!(
-            "{path} is larger than {most} bytes, the most this tool edits"
-        ));
+        return Err(format!("{path} is larger than {most} bytes, the most this tool edits"));
     }
     let text = String::from_utf8(bytes).map_err(|_| format!("{path} is not UTF-8 text"))?;
 
-    let places: Vec<usize> = text
-        .match_indices(&input.old_string)
-        .map(|(at, _)| at)
-        .collect();
+    let places: Vec<usize> = text.match_indices(&input.old_string).map(|(at, _)| at).collect();
     let all = input.replace_all.unwrap_or(false);
     match places.len() {
         0 => return Err(not_found(&path, &text, &input.old_string)),
         1 => {}
         _ if all => {}
         count => {
-            let lines: Vec<String> = places
-                .iter()
-                .take(10)
-                .map(|at| line_of(&text, *at).to_string())
-                .collect();
+            let lines: Vec<String> = places.iter().take(10).map(|at| line_of(&text, *at).to_string()).collect();
             return Err(format!(
                 "old_string occurs {count} times in {path} (lines {}); add lines around it to make it unique, or set replace_all",
                 lines.join(", ")
@@ -60,22 +49,13 @@ pub(super) fn edit(ctx: &ToolContext, input: &EditFile) -> Result<ToolOutcome, S
     }
     let new = text.replace(&input.old_string, &input.new_string);
     let target = root.target(&relative, &ctx.protected)?;
-    target
-        .replace(new.as_bytes())
-        .map_err(|error| format!("{path} was not written: {error}"))?;
+    target.replace(new.as_bytes()).map_err(|error| format!("{path} was not written: {error}"))?;
     let first = places.first().map_or(1, |at| line_of(&text, *at));
-    Ok(ToolOutcome::text(format!(
-        "Replaced {} in {path}, first at line {first}",
-        times(places.len())
-    )))
+    Ok(ToolOutcome::text(format!("Replaced {} in {path}, first at line {first}", times(places.len()))))
 }
 
 fn times(count: usize) -> String {
-    if count == 1 {
-        "1 occurrence".to_owned()
-    } else {
-        format!("{count} occurrences")
-    }
+    if count == 1 { "1 occurrence".to_owned() } else { format!("{count} occurrences") }
 }
 
 fn line_of(text: &str, at: usize) -> usize {
@@ -83,17 +63,10 @@ fn line_of(text: &str, at: usize) -> usize {
 }
 
 fn not_found(path: &str, text: &str, old: &str) -> String {
-    let wanted = old
-        .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty())
-        .unwrap_or("");
+    let wanted = old.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
     let mut message = format!("old_string occurs 0 times in {path}");
     if let Some((number, line)) = nearest(text, wanted) {
-        message.push_str(&format!(
-            "; the nearest line is {number}: {:?}",
-            bounded(line)
-        ));
+        message.push_str(&format!("; the nearest line is {number}: {:?}", bounded(line)));
         if line.trim() == wanted {
             message.push_str(" (the white space or the lines after it differ)");
         }
@@ -103,30 +76,20 @@ fn not_found(path: &str, text: &str, old: &str) -> String {
 
 /// The line most like `wanted`, by shared pairs of bytes, if any is at all alike.
 fn nearest<'t>(text: &'t str, wanted: &str) -> Option<(usize, &'t str)> {
-    let scored = text
-        .lines()
-        .enumerate()
-        .map(|(at, line)| (likeness(line.trim(), wanted), at + 1, line));
+    let scored = text.lines().enumerate().map(|(at, line)| (likeness(line.trim(), wanted), at + 1, line));
     // The first of equals: strictly greater wins.
-    let best = scored.fold(
-        (0, 0, ""),
-        |best, next| if next.0 > best.0 { next } else { best },
-    );
+    let best = scored.fold((0, 0, ""), |best, next| if next.0 > best.0 { next } else { best });
     (best.0 >= 300).then_some((best.1, best.2))
 }
 
 /// Per mille of shared byte pairs (Dice). Only the starts of very long lines are compared.
 fn likeness(a: &str, b: &str) -> usize {
-    let (a, b) = (
-        &a.as_bytes()[..a.len().min(400)],
-        &b.as_bytes()[..b.len().min(400)],
-    );
+    let (a, b) = (&a.as_bytes()[..a.len().min(400)], &b.as_bytes()[..b.len().min(400)]);
     if a == b {
         return if a.is_empty() { 0 } else { 1000 };
     }
     let mut pairs: BTreeMap<&[u8], usize> = BTreeMap::new();
-    a.windows(2)
-        .for_each(|pair| *pairs.entry(pair).or_default() += 1);
+    a.windows(2).for_each(|pair| *pairs.entry(pair).or_default() += 1);
     let mut shared = 0usize;
     for pair in b.windows(2) {
         if let Some(left) = pairs.get_mut(pair).filter(|left| **left > 0) {

@@ -28,9 +28,7 @@ pub(super) fn read(ctx: &ToolContext, input: &ReadFile) -> Result<ToolOutcome, S
     let mut file = root.read(&root.relative(&input.path)?)?;
     let size = file.metadata().map_err(|error| error.to_string())?.len();
     if let Some(kind) = binary_kind(&mut file).map_err(|error| error.to_string())? {
-        return Ok(ToolOutcome::text(format!(
-            "[binary file, {kind}, {size} bytes; not shown]"
-        )));
+        return Ok(ToolOutcome::text(format!("[binary file, {kind}, {size} bytes; not shown]")));
     }
     if size == 0 {
         return Ok(ToolOutcome::text("[the file is empty]".to_owned()));
@@ -42,28 +40,16 @@ pub(super) fn read(ctx: &ToolContext, input: &ReadFile) -> Result<ToolOutcome, S
         ctx.limits.model_text_bytes.min(ctx.limits.read_file_bytes)
     };
     let last = first.saturating_add(input.limit.unwrap_or(DEFAULT_LINES) - 1);
-    let mut view = View {
-        first,
-        last,
-        room,
-        text: String::new(),
-        lines: 0,
-        more: false,
-    };
+    let mut view = View { first, last, room, text: String::new(), lines: 0, more: false };
     if view.fill(BufReader::new(file), ctx)? {
         return Ok(ToolOutcome::cancelled());
     }
     if view.text.is_empty() {
-        return Err(format!(
-            "offset {first} is past the end: the file has {} lines",
-            view.lines
-        ));
+        return Err(format!("offset {first} is past the end: the file has {} lines", view.lines));
     }
     if view.more {
         let next = view.lines + 1;
-        view.text.push_str(&format!(
-            "[the file goes on ({size} bytes in all); continue with offset={next}]\n"
-        ));
+        view.text.push_str(&format!("[the file goes on ({size} bytes in all); continue with offset={next}]\n"));
     }
     Ok(ToolOutcome::text(view.text))
 }
@@ -87,22 +73,16 @@ impl View {
                 return Ok(true);
             }
             if self.lines >= self.last {
-                self.more = !reader
-                    .fill_buf()
-                    .map_err(|error| error.to_string())?
-                    .is_empty();
+                self.more = !reader.fill_buf().map_err(|error| error.to_string())?.is_empty();
                 return Ok(false);
             }
             let wanted = self.lines + 1 >= self.first;
             let keep = if wanted { LINE_BYTES } else { 0 };
-            let Some((line, length)) =
-                next_line(&mut reader, keep).map_err(|error| error.to_string())?
-            else {
+            let Some((line, length)) = next_line(&mut reader, keep).map_err(|error| error.to_string())? else {
                 return Ok(false);
             };
             if wanted {
-                let mut shown =
-                    format!("{:>6}\t{}", self.lines + 1, String::from_utf8_lossy(&line));
+                let mut shown = format!("{:>6}\t{}", self.lines + 1, String::from_utf8_lossy(&line));
                 if length > line.len() as u64 {
                     shown.push_str(&format!("[line of {length} bytes cut]"));
                 }
@@ -161,10 +141,7 @@ fn binary_kind(file: &mut File) -> std::io::Result<Option<&'static str>> {
         (b"\x28\xb5\x2f\xfd", "zstd data"),
         (b"SQLite format 3", "SQLite database"),
     ];
-    let known = KINDS
-        .iter()
-        .find(|(magic, _)| start.starts_with(magic))
-        .map(|(_, kind)| *kind);
+    let known = KINDS.iter().find(|(magic, _)| start.starts_with(magic)).map(|(_, kind)| *kind);
     Ok(known.or_else(|| start.contains(&0).then_some("unknown kind")))
 }
 
@@ -172,20 +149,12 @@ pub(super) fn write(ctx: &ToolContext, input: &WriteFile) -> Result<ToolOutcome,
     let size = input.content.len();
     if size > ctx.limits.write_file_bytes {
         let most = ctx.limits.write_file_bytes;
-        return Err(format!(
-            "content has {size} bytes; {most} is the most one call may write"
-        ));
+        return Err(format!("content has {size} bytes; {most} is the most one call may write"));
     }
     let root = Root::open(&ctx.workspace)?;
     let target = root.target(&root.relative(&input.path)?, &ctx.protected)?;
     let path = bounded(&input.path);
-    target
-        .replace(input.content.as_bytes())
-        .map_err(|error| format!("{path} was not written: {error}"))?;
-    let verb = if target.exists() {
-        "Replaced"
-    } else {
-        "Created"
-    };
+    target.replace(input.content.as_bytes()).map_err(|error| format!("{path} was not written: {error}"))?;
+    let verb = if target.exists() { "Replaced" } else { "Created" };
     Ok(ToolOutcome::text(format!("{verb} {path} ({size} bytes)")))
 }

@@ -102,10 +102,7 @@ fn plain_field(field: &mut Value) {
 }
 
 /// Parses an input, or says what is wrong and what was expected.
-pub(super) fn parse<T: DeserializeOwned + JsonSchema>(
-    tool: &str,
-    input: &Value,
-) -> Result<T, String> {
+pub(super) fn parse<T: DeserializeOwned + JsonSchema>(tool: &str, input: &Value) -> Result<T, String> {
     let wrong = match input {
         Value::Object(_) => match T::deserialize(input) {
             Ok(parsed) => return Ok(parsed),
@@ -117,46 +114,23 @@ pub(super) fn parse<T: DeserializeOwned + JsonSchema>(
         Value::String(_) => "the input is a string, not an object".to_owned(),
         Value::Array(_) => "the input is an array, not an object".to_owned(),
     };
-    Err(format!(
-        "Invalid input for {tool}: {wrong}. Expected {}",
-        shape(&schema::<T>())
-    ))
+    Err(format!("Invalid input for {tool}: {wrong}. Expected {}", shape(&schema::<T>())))
 }
 
 /// A schema as one line: `{"path": string, "limit"?: integer}`.
 fn shape(schema: &Value) -> String {
-    let required: Vec<&str> = schema["required"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    let fields = schema["properties"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(name, field)| {
-            let mark = if required.contains(&name.as_str()) {
-                ""
-            } else {
-                "?"
-            };
-            format!(
-                "\"{name}\"{mark}: {}",
-                field["type"].as_str().unwrap_or("any")
-            )
-        });
+    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let fields = schema["properties"].as_object().into_iter().flatten().map(|(name, field)| {
+        let mark = if required.contains(&name.as_str()) { "" } else { "?" };
+        format!("\"{name}\"{mark}: {}", field["type"].as_str().unwrap_or("any"))
+    });
     format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
 }
 
 /// Text that came from a model, made safe to show: no control characters, bounded.
 pub(super) fn bounded(text: &str) -> String {
     const MAX: usize = 300;
-    let mut safe: String = text
-        .chars()
-        .take(MAX)
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect();
+    let mut safe: String = text.chars().take(MAX).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if text.chars().nth(MAX).is_some() {
         safe.push('…');
     }

@@ -29,9 +29,7 @@ pub enum Verdict {
 pub enum RuleError {
     #[error("rule {0:?} is not of the form tool(pattern); example: bash(git *)")]
     Shape(String),
-    #[error(
-        "rule {rule:?} names {tool:?}, which is no tool; one of: bash, shell, read, write, edit, grep, glob, *"
-    )]
+    #[error("rule {rule:?} names {tool:?}, which is no tool; one of: bash, shell, read, write, edit, grep, glob, *")]
     Tool { rule: String, tool: String },
 }
 
@@ -70,36 +68,20 @@ enum Reach {
 
 impl Rules {
     pub fn parse(allow: &[String], ask: &[String], deny: &[String]) -> Result<Self, RuleError> {
-        let all = |rules: &[String]| {
-            rules
-                .iter()
-                .map(|rule| Rule::parse(rule))
-                .collect::<Result<Vec<_>, _>>()
-        };
-        Ok(Self {
-            allow: all(allow)?,
-            ask: all(ask)?,
-            deny: all(deny)?,
-        })
+        let all = |rules: &[String]| rules.iter().map(|rule| Rule::parse(rule)).collect::<Result<Vec<_>, _>>();
+        Ok(Self { allow: all(allow)?, ask: all(ask)?, deny: all(deny)? })
     }
 
     pub fn decide(&self, tool: &str, input: &Value) -> Verdict {
         let call = Call::new(tool, input);
-        let hit = |rules: &[Rule]| {
-            rules
-                .iter()
-                .find(|rule| call.could_be(rule))
-                .map(|rule| rule.text.clone())
-        };
+        let hit = |rules: &[Rule]| rules.iter().find(|rule| call.could_be(rule)).map(|rule| rule.text.clone());
         if let Some(rule) = hit(&self.deny) {
             return Verdict::Denied { rule };
         }
         if let Some(rule) = hit(&self.ask) {
             return Verdict::Ask { rule };
         }
-        let rule = call
-            .allowed_by(&self.allow)
-            .unwrap_or_else(|| "default".to_owned());
+        let rule = call.allowed_by(&self.allow).unwrap_or_else(|| "default".to_owned());
         Verdict::Allowed { rule }
     }
 }
@@ -110,14 +92,8 @@ impl Rule {
         let (tool, pattern) = match trimmed.split_once('(') {
             None => (trimmed, "*"),
             Some((tool, rest)) => {
-                let pattern = rest
-                    .strip_suffix(')')
-                    .map(str::trim)
-                    .filter(|pattern| !pattern.is_empty());
-                (
-                    tool,
-                    pattern.ok_or_else(|| RuleError::Shape(text.to_owned()))?,
-                )
+                let pattern = rest.strip_suffix(')').map(str::trim).filter(|pattern| !pattern.is_empty());
+                (tool, pattern.ok_or_else(|| RuleError::Shape(text.to_owned()))?)
             }
         };
         let subject = match tool {
@@ -130,18 +106,11 @@ impl Rule {
             "glob" | "glob_search" => Subject::Glob,
             "" => return Err(RuleError::Shape(text.to_owned())),
             other => {
-                return Err(RuleError::Tool {
-                    rule: text.to_owned(),
-                    tool: other.to_owned(),
-                });
+                return Err(RuleError::Tool { rule: text.to_owned(), tool: other.to_owned() });
             }
         };
         let pattern = pattern.split_whitespace().collect::<Vec<_>>().join(" ");
-        Ok(Self {
-            text: trimmed.to_owned(),
-            subject,
-            pattern,
-        })
+        Ok(Self { text: trimmed.to_owned(), subject, pattern })
     }
 
     /// Whether the rule speaks about a tool. Who may not edit a file may not overwrite it
@@ -154,9 +123,7 @@ impl Rule {
             Subject::Shell => tool == "bash",
             Subject::Write => tool == "write_file" || tool == "edit_file",
             Subject::Edit => tool == "edit_file" || (wide && tool == "write_file"),
-            Subject::Read => {
-                tool == "read_file" || (wide && (tool == "grep_search" || tool == "glob_search"))
-            }
+            Subject::Read => tool == "read_file" || (wide && (tool == "grep_search" || tool == "glob_search")),
             Subject::Grep => tool == "grep_search",
             Subject::Glob => tool == "glob_search",
         }
@@ -176,44 +143,29 @@ impl<'a> Call<'a> {
     fn new(tool: &'a str, input: &Value) -> Self {
         if tool == "bash" {
             let text = input["command"].as_str().unwrap_or_default();
-            return Self {
-                tool,
-                readings: command::readings(text),
-                parts: command::parts(text),
-            };
+            return Self { tool, readings: command::readings(text), parts: command::parts(text) };
         }
         let path = input["path"].as_str().unwrap_or(".");
         let plain = normal_path(path);
         let mut readings = vec![path.to_owned(), plain.clone()];
         if plain.starts_with('/') {
             // Where the workspace lies is not known here; any tail may be the path in it.
-            let tails = plain
-                .match_indices('/')
-                .map(|(at, _)| plain[at + 1..].to_owned());
+            let tails = plain.match_indices('/').map(|(at, _)| plain[at + 1..].to_owned());
             readings.extend(tails.collect::<Vec<_>>());
         }
-        Self {
-            tool,
-            readings,
-            parts: vec![plain],
-        }
+        Self { tool, readings, parts: vec![plain] }
     }
 
     fn could_be(&self, rule: &Rule) -> bool {
-        rule.about(self.tool, Reach::Wide)
-            && self
-                .readings
-                .iter()
-                .any(|text| matches(&rule.pattern, text))
+        rule.about(self.tool, Reach::Wide) && self.readings.iter().any(|text| matches(&rule.pattern, text))
     }
 
     /// The rules that together allow every part.
     fn allowed_by(&self, rules: &[Rule]) -> Option<String> {
         let mut used: Vec<&str> = Vec::new();
         for part in &self.parts {
-            let rule = rules.iter().find(|rule| {
-                rule.about(self.tool, Reach::Narrow) && matches(&rule.pattern, part)
-            })?;
+            let rule =
+                rules.iter().find(|rule| rule.about(self.tool, Reach::Narrow) && matches(&rule.pattern, part))?;
             if !used.contains(&rule.text.as_str()) {
                 used.push(&rule.text);
             }
@@ -243,9 +195,7 @@ fn normal_path(path: &str) -> String {
 /// `**/` also matches nothing.
 fn matches(pattern: &str, text: &str) -> bool {
     wild(pattern.as_bytes(), text.as_bytes())
-        || pattern
-            .strip_suffix(" *")
-            .is_some_and(|bare| wild(bare.as_bytes(), text.as_bytes()))
+        || pattern.strip_suffix(" *").is_some_and(|bare| wild(bare.as_bytes(), text.as_bytes()))
         || (pattern.contains("**/") && wild(pattern.replace("**/", "").as_bytes(), text.as_bytes()))
 }
 

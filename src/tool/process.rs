@@ -95,12 +95,7 @@ pub struct ProcessOutcome {
 
 impl ProcessOutcome {
     pub(super) fn without_output(end: End) -> Self {
-        Self {
-            end,
-            stdout: Captured::empty(),
-            stderr: Captured::empty(),
-            millis: 0,
-        }
+        Self { end, stdout: Captured::empty(), stderr: Captured::empty(), millis: 0 }
     }
 }
 
@@ -122,13 +117,9 @@ pub async fn run(spec: CommandSpec, cancel: &CancellationToken) -> ProcessOutcom
         // A receiver that is gone means the future was dropped; there is nobody to tell.
         let _ = report.send(supervise::supervise(&spec, stopped));
     };
-    let thread = std::thread::Builder::new()
-        .name("command".to_owned())
-        .spawn(supervise);
+    let thread = std::thread::Builder::new().name("command".to_owned()).spawn(supervise);
     if let Err(error) = thread {
-        return not_started(format!(
-            "cannot start a thread: {error}; too many processes?"
-        ));
+        return not_started(format!("cannot start a thread: {error}; too many processes?"));
     }
     let received = tokio::select! {
         biased;
@@ -138,9 +129,8 @@ pub async fn run(spec: CommandSpec, cancel: &CancellationToken) -> ProcessOutcom
             outcome.await
         }
     };
-    let mut outcome = received.unwrap_or_else(|_| {
-        not_started("the supervising thread ended without a report".to_owned())
-    });
+    let mut outcome =
+        received.unwrap_or_else(|_| not_started("the supervising thread ended without a report".to_owned()));
     outcome.millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     outcome
 }
@@ -151,17 +141,13 @@ fn not_started(why: String) -> ProcessOutcome {
 
 /// The environment variables a child may inherit, besides `LC_*`. Everything else, API keys
 /// above all, stays with us.
-const INHERITED: [&str; 8] = [
-    "PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "TMPDIR",
-];
+const INHERITED: [&str; 8] = ["PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "TMPDIR"];
 
 /// Clears a command's environment down to the allow-list.
 pub(super) fn only_allowed_env(command: &mut Command) {
     command.env_clear();
     for (name, value) in std::env::vars_os() {
-        let allowed = name
-            .to_str()
-            .is_some_and(|name| INHERITED.contains(&name) || name.starts_with("LC_"));
+        let allowed = name.to_str().is_some_and(|name| INHERITED.contains(&name) || name.starts_with("LC_"));
         if allowed {
             command.env(name, value);
         }
@@ -176,32 +162,20 @@ pub(super) fn build(spec: &CommandSpec, call: &str) -> Result<Command, String> {
         return Err("the command is empty; name a program".to_owned());
     };
     if !spec.cwd.is_dir() {
-        return Err(format!(
-            "the working directory {} does not exist or is no directory",
-            spec.cwd.display()
-        ));
+        return Err(format!("the working directory {} does not exist or is no directory", spec.cwd.display()));
     }
     let mut command = Command::new(program);
     command.args(arguments).current_dir(&spec.cwd);
     only_allowed_env(&mut command);
     for (name, value) in &spec.env {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
-            return Err(format!(
-                "the environment addition {name:?} has an impossible name or value"
-            ));
+            return Err(format!("the environment addition {name:?} has an impossible name or value"));
         }
         command.env(name, value);
     }
     command.env(RUN_VAR, &spec.run_marker).env(CALL_VAR, call);
-    let stdin = if spec.stdin.is_some() {
-        Stdio::piped()
-    } else {
-        Stdio::null()
-    };
-    command
-        .stdin(stdin)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    let stdin = if spec.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     Ok(command)
 }
 
@@ -210,11 +184,7 @@ pub(super) fn new_call_id() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let nanos = now.map_or(0, |since| since.as_nanos());
-    format!(
-        "{}-{nanos}-{}",
-        std::process::id(),
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    )
+    format!("{}-{nanos}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 #[cfg(test)]

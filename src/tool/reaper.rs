@@ -34,11 +34,7 @@ pub fn start(run_marker: &str) -> io::Result<Reaper> {
 
 fn start_with(program: &std::path::Path, arguments: &[&str]) -> io::Result<Reaper> {
     let mut command = Command::new(program);
-    command
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     // The allow-list holds no marker, not even that of an engine around this one.
     only_allowed_env(&mut command);
     // A folder in use cannot be unmounted or removed; the reaper needs none.
@@ -106,22 +102,12 @@ mod tests {
     }
 
     fn start_reaper(mark: &str) -> Reaper {
-        start_with(
-            &std::env::current_exe().unwrap(),
-            &["--exact", "--nocapture", REAPER, mark],
-        )
-        .unwrap()
+        start_with(&std::env::current_exe().unwrap(), &["--exact", "--nocapture", REAPER, mark]).unwrap()
     }
 
     fn leave_escapees(mark: &str) {
-        for script in [
-            "setsid sleep 600 & exit",
-            "(setsid setsid sh -c 'sleep 600; sleep 600' &)",
-        ] {
-            let started = Command::new("/bin/sh")
-                .args(["-c", script])
-                .env("NIGHTLOOP_RUN", mark)
-                .status();
+        for script in ["setsid sleep 600 & exit", "(setsid setsid sh -c 'sleep 600; sleep 600' &)"] {
+            let started = Command::new("/bin/sh").args(["-c", script]).env("NIGHTLOOP_RUN", mark).status();
             assert!(started.unwrap().success());
         }
         wait_for("the escapees", || survivors(mark).len() >= 3);
@@ -176,18 +162,11 @@ mod tests {
         let mark = new_mark();
         let reaper = start_reaper(&mark);
         leave_escapees(&mark);
-        assert!(
-            !survivors(&mark).contains(&reaper.pid()),
-            "the reaper carries the marker"
-        );
+        assert!(!survivors(&mark).contains(&reaper.pid()), "the reaper carries the marker");
         let session = format!("/proc/{}/stat", reaper.pid());
         let stat = std::fs::read_to_string(&session).unwrap();
         let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
-        assert_eq!(
-            fields[3],
-            reaper.pid().to_string(),
-            "the reaper leads no session"
-        );
+        assert_eq!(fields[3], reaper.pid().to_string(), "the reaper leads no session");
         drop(reaper);
         assert_eq!(survivors(&mark), Vec::<u32>::new());
         assert!(!std::path::Path::new(&session).exists());

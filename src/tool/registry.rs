@@ -102,37 +102,23 @@ pub struct ToolOutcome {
 
 impl ToolOutcome {
     pub(super) fn error(text: impl Into<String>) -> Self {
-        Self {
-            is_error: true,
-            ..Self::text(text.into())
-        }
+        Self { is_error: true, ..Self::text(text.into()) }
     }
 
     /// The text is the whole output; the model gets all of it, so the caller has bounded it.
     pub(super) fn text(text: String) -> Self {
         let output = text.clone().into_bytes();
-        Self {
-            total_bytes: output.len() as u64,
-            text,
-            output,
-            ..Self::default()
-        }
+        Self { total_bytes: output.len() as u64, text, output, ..Self::default() }
     }
 
     /// The text is the whole output; the model gets its head and tail.
     pub(super) fn long_text(text: String, limits: &Limits) -> Self {
         let (shown, _) = head_tail(&text, limits.model_text_bytes);
-        Self {
-            text: shown,
-            ..Self::text(text)
-        }
+        Self { text: shown, ..Self::text(text) }
     }
 
     pub(super) fn cancelled() -> Self {
-        Self {
-            cancelled: true,
-            ..Self::error("Cancelled before it finished")
-        }
+        Self { cancelled: true, ..Self::error("Cancelled before it finished") }
     }
 }
 
@@ -188,9 +174,7 @@ pub async fn run(ctx: &ToolContext, name: &str, input: &Value) -> ToolOutcome {
     let mut outcome = if ctx.cancel.is_cancelled() {
         ToolOutcome::cancelled()
     } else {
-        dispatch(ctx, name, input)
-            .await
-            .unwrap_or_else(ToolOutcome::error)
+        dispatch(ctx, name, input).await.unwrap_or_else(ToolOutcome::error)
     };
     outcome.millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     outcome
@@ -224,10 +208,7 @@ async fn dispatch(ctx: &ToolContext, name: &str, input: &Value) -> Result<ToolOu
         _ => {
             let known: Vec<&str> = catalogue(ctx.access).iter().map(|tool| tool.name).collect();
             let name: String = bounded(name).chars().take(64).collect();
-            Err(format!(
-                "Tool '{name}' not found. The tools are: {}",
-                known.join(", ")
-            ))
+            Err(format!("Tool '{name}' not found. The tools are: {}", known.join(", ")))
         }
     }
 }

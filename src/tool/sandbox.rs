@@ -14,8 +14,7 @@ pub struct SandboxLevel {
 pub fn detect() -> SandboxLevel {
     SandboxLevel {
         name: "none".to_owned(),
-        detail: "processes run with your own rights; process groups, environment allow-list and limits only"
-            .to_owned(),
+        detail: "processes run with your own rights; process groups, environment allow-list and limits only".to_owned(),
     }
 }
 
@@ -29,10 +28,6 @@ impl std::fmt::Display for SandboxLevel {
 mod tests {
     #[test]
     fn claims_nothing() {
-        assert!(
-            super::detect()
-                .to_string()
-                .starts_with("none: processes run with your own rights;")
-        );
+        assert!(super::detect().to_string().starts_with("none: processes run with your own rights;"));
     }
 }

@@ -29,19 +29,13 @@ pub(super) fn glob(ctx: &ToolContext, input: &GlobSearch) -> Result<ToolOutcome,
     let root = Root::open(&ctx.workspace)?;
     let start = root.relative(input.path.as_deref().unwrap_or("."))?;
     if !root.is_folder(&start)? {
-        return Err(format!(
-            "{} is a file, not a folder",
-            bounded(&start.to_string_lossy())
-        ));
+        return Err(format!("{} is a file, not a folder", bounded(&start.to_string_lossy())));
     }
     let matcher = glob_matcher(&input.pattern)?;
     let Some(list) = list(ctx, &root, &start) else {
         return Ok(ToolOutcome::cancelled());
     };
-    let from_start = |path: &&PathBuf| {
-        path.strip_prefix(&start)
-            .is_ok_and(|path| matcher.matches(path))
-    };
+    let from_start = |path: &&PathBuf| path.strip_prefix(&start).is_ok_and(|path| matcher.matches(path));
     let found: Vec<&PathBuf> = list.files.iter().filter(from_start).collect();
     let mut text = String::new();
     for path in found.iter().take(ctx.limits.search_matches) {
@@ -52,11 +46,7 @@ pub(super) fn glob(ctx: &ToolContext, input: &GlobSearch) -> Result<ToolOutcome,
         text.push_str("No files match.\n");
     }
     if found.len() > ctx.limits.search_matches {
-        text.push_str(&format!(
-            "[{} of {} files shown; narrow the pattern]\n",
-            ctx.limits.search_matches,
-            found.len()
-        ));
+        text.push_str(&format!("[{} of {} files shown; narrow the pattern]\n", ctx.limits.search_matches, found.len()));
     }
     list.notes(ctx, &mut text);
     Ok(ToolOutcome::long_text(text, &ctx.limits))
@@ -80,28 +70,17 @@ pub(super) fn grep(ctx: &ToolContext, input: &GrepSearch) -> Result<ToolOutcome,
         list
     } else {
         // A file named outright is searched even if .gitignore excludes it.
-        List {
-            files: vec![start.clone()],
-            ..List::default()
-        }
+        List { files: vec![start.clone()], ..List::default() }
     };
     let around = usize::try_from(input.context.unwrap_or(0).min(MAX_CONTEXT)).unwrap_or(0);
     let mut hunt = Hunt {
         searcher: searcher(around),
         matcher,
-        matches: Matches {
-            left: ctx.limits.search_matches,
-            around,
-            ..Matches::default()
-        },
+        matches: Matches { left: ctx.limits.search_matches, around, ..Matches::default() },
         unread: 0,
     };
     for path in &list.files {
-        let name = path
-            .strip_prefix(&start)
-            .ok()
-            .filter(|rest| !rest.as_os_str().is_empty())
-            .unwrap_or(path);
+        let name = path.strip_prefix(&start).ok().filter(|rest| !rest.as_os_str().is_empty()).unwrap_or(path);
         if filter.as_ref().is_some_and(|filter| !filter.matches(name)) {
             continue;
         }
@@ -118,10 +97,7 @@ pub(super) fn grep(ctx: &ToolContext, input: &GrepSearch) -> Result<ToolOutcome,
         text.push_str("No matches.\n");
     }
     if hunt.matches.left == 0 {
-        text.push_str(&format!(
-            "[stopped after {} matches; narrow the search]\n",
-            ctx.limits.search_matches
-        ));
+        text.push_str(&format!("[stopped after {} matches; narrow the search]\n", ctx.limits.search_matches));
     }
     if hunt.unread > 0 {
         text.push_str(&format!("[{} files could not be searched]\n", hunt.unread));
@@ -139,8 +115,7 @@ struct PathGlob {
 impl PathGlob {
     fn matches(&self, path: &Path) -> bool {
         if self.name_only {
-            path.file_name()
-                .is_some_and(|name| self.glob.is_match(name))
+            path.file_name().is_some_and(|name| self.glob.is_match(name))
         } else {
             self.glob.is_match(path)
         }
@@ -153,10 +128,7 @@ fn glob_matcher(pattern: &str) -> Result<PathGlob, String> {
         .literal_separator(true)
         .build()
         .map_err(|error| format!("not a usable glob: {error}"))?;
-    Ok(PathGlob {
-        glob: glob.compile_matcher(),
-        name_only: !trimmed.contains('/'),
-    })
+    Ok(PathGlob { glob: glob.compile_matcher(), name_only: !trimmed.contains('/') })
 }
 
 /// The files under a folder, sorted, within the limits.
@@ -169,10 +141,7 @@ struct List {
 impl List {
     fn notes(&self, ctx: &ToolContext, text: &mut String) {
         if self.full {
-            text.push_str(&format!(
-                "[only the first {} files were looked at]\n",
-                ctx.limits.search_files
-            ));
+            text.push_str(&format!("[only the first {} files were looked at]\n", ctx.limits.search_files));
         }
     }
 }
@@ -183,10 +152,7 @@ fn list(ctx: &ToolContext, root: &Root, start: &Path) -> Option<List> {
     let mut list = List::default();
     let branch = start.to_owned();
     let enter = move |path: &Path| path.starts_with(&branch) || branch.starts_with(path);
-    let depth = ctx
-        .limits
-        .search_depth
-        .saturating_add(start.components().count());
+    let depth = ctx.limits.search_depth.saturating_add(start.components().count());
     for entry in walk::walk(root.path(), Some(depth), enter).flatten() {
         if ctx.cancel.is_cancelled() {
             return None;
@@ -232,15 +198,8 @@ impl Hunt {
             return;
         };
         self.matches.path = bounded(&path.to_string_lossy());
-        let reader = Stoppable {
-            file,
-            cancel: &ctx.cancel,
-        };
-        if self
-            .searcher
-            .search_reader(&self.matcher, reader, &mut self.matches)
-            .is_err()
-        {
+        let reader = Stoppable { file, cancel: &ctx.cancel };
+        if self.searcher.search_reader(&self.matcher, reader, &mut self.matches).is_err() {
             self.unread += 1;
         }
     }
@@ -254,11 +213,7 @@ struct Stoppable<'a> {
 
 impl Read for Stoppable<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.cancel.is_cancelled() {
-            Ok(0)
-        } else {
-            self.file.read(buffer)
-        }
+        if self.cancel.is_cancelled() { Ok(0) } else { self.file.read(buffer) }
     }
 }
 
@@ -277,8 +232,7 @@ impl Matches {
         let shown = String::from_utf8_lossy(&line[..line.len().min(LINE_BYTES)]);
         let cut = if line.len() > LINE_BYTES { "[cut]" } else { "" };
         let number = number.unwrap_or(0);
-        self.text
-            .push_str(&format!("{}{mark}{number}{mark}{shown}{cut}\n", self.path));
+        self.text.push_str(&format!("{}{mark}{number}{mark}{shown}{cut}\n", self.path));
     }
 }
 

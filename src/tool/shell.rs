@@ -24,18 +24,8 @@ pub(super) async fn bash(ctx: &ToolContext, input: Bash) -> Result<ToolOutcome, 
     // A first shell joins the two streams and becomes a second one, whose whole text is the
     // command: nothing we add can change how it is parsed or its line numbers.
     let shell = shell();
-    let argv = [
-        "/bin/sh",
-        "-c",
-        r#"exec "$0" -c "$1" 2>&1"#,
-        shell,
-        &input.command,
-    ];
-    let mut spec = CommandSpec::new(
-        argv.map(str::to_owned).to_vec(),
-        &ctx.workspace,
-        &ctx.run_marker,
-    );
+    let argv = ["/bin/sh", "-c", r#"exec "$0" -c "$1" 2>&1"#, shell, &input.command];
+    let mut spec = CommandSpec::new(argv.map(str::to_owned).to_vec(), &ctx.workspace, &ctx.run_marker);
     spec.timeout = timeout;
     spec.keep_bytes = limits.keep_bytes;
     spec.access = ctx.access;
@@ -44,26 +34,13 @@ pub(super) async fn bash(ctx: &ToolContext, input: Bash) -> Result<ToolOutcome, 
     let (last_line, exit_code) = match &outcome.end {
         End::Exited(code) => (format!("[exit code {code}]"), Some(*code)),
         End::Signaled(signal) => (format!("[killed by signal {signal}]"), None),
-        End::TimedOut => (
-            format!(
-                "[timed out after {} s and was killed]",
-                timeout.as_secs_f32()
-            ),
-            None,
-        ),
+        End::TimedOut => (format!("[timed out after {} s and was killed]", timeout.as_secs_f32()), None),
         End::Cancelled => ("[cancelled]".to_owned(), None),
         End::NotStarted(why) => return Err(why.clone()),
     };
     // A first shell that could not start the second writes to its own stderr.
-    let stream = if outcome.stdout.total == 0 {
-        outcome.stderr
-    } else {
-        outcome.stdout
-    };
-    let (mut text, _) = head_tail(
-        &String::from_utf8_lossy(&stream.bytes),
-        limits.model_text_bytes,
-    );
+    let stream = if outcome.stdout.total == 0 { outcome.stderr } else { outcome.stdout };
+    let (mut text, _) = head_tail(&String::from_utf8_lossy(&stream.bytes), limits.model_text_bytes);
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
@@ -83,8 +60,5 @@ pub(super) async fn bash(ctx: &ToolContext, input: Bash) -> Result<ToolOutcome, 
 /// Models write bash; a plain sh is the second choice.
 fn shell() -> &'static str {
     let known = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"];
-    known
-        .into_iter()
-        .find(|path| Path::new(path).exists())
-        .unwrap_or("/bin/sh")
+    known.into_iter().find(|path| Path::new(path).exists()).unwrap_or("/bin/sh")
 }

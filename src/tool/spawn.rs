@@ -33,10 +33,7 @@ pub(super) fn spawn(mut command: Command, on_death: OnParentDeath) -> io::Result
     let parent = rustix::process::getpid();
     let prepare = move || {
         rustix::process::setsid()?;
-        let none = rustix::process::Rlimit {
-            current: Some(0),
-            maximum: Some(0),
-        };
+        let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
         rustix::process::setrlimit(rustix::process::Resource::Core, none)?;
         #[cfg(target_os = "linux")]
         if on_death == OnParentDeath::Kill {

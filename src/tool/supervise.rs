@@ -31,9 +31,8 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// Runs the command until it is over and nothing of it is left. `stop` closing means: cancel.
 pub(super) fn supervise(spec: &CommandSpec, stop: PipeReader) -> ProcessOutcome {
     let call = process::new_call_id();
-    let spawned = process::build(spec, &call).and_then(|command| {
-        spawn::spawn(command, OnParentDeath::Kill).map_err(|error| why_not(spec, &error))
-    });
+    let spawned = process::build(spec, &call)
+        .and_then(|command| spawn::spawn(command, OnParentDeath::Kill).map_err(|error| why_not(spec, &error)));
     let mut child = match spawned {
         Ok(child) => child,
         Err(why) => return ProcessOutcome::without_output(End::NotStarted(why)),
@@ -61,27 +60,16 @@ pub(super) fn supervise(spec: &CommandSpec, stop: PipeReader) -> ProcessOutcome 
     // The signal is on its way; a leader in an uninterruptible wait is given up, not waited for.
     pipes.pump(Some(&exit), None, after(GRACE));
     sweep::end_call(&call, leader, since, &seen);
-    let status = if exit.happened() {
-        child.wait().ok()
-    } else {
-        child.try_wait().ok().flatten()
-    };
+    let status = if exit.happened() { child.wait().ok() } else { child.try_wait().ok().flatten() };
     spawn::disown(leader);
     pipes.stdin = None;
     pipes.pump(None, None, after(DRAIN));
 
     let end = stopped.unwrap_or_else(|| match status {
-        Some(status) => status
-            .code()
-            .map_or(End::Signaled(status.signal().unwrap_or(0)), End::Exited),
+        Some(status) => status.code().map_or(End::Signaled(status.signal().unwrap_or(0)), End::Exited),
         None => End::Signaled(Signal::KILL.as_raw()),
     });
-    ProcessOutcome {
-        end,
-        stdout: pipes.stdout.kept.finish(),
-        stderr: pipes.stderr.kept.finish(),
-        millis: 0,
-    }
+    ProcessOutcome { end, stdout: pipes.stdout.kept.finish(), stderr: pipes.stderr.kept.finish(), millis: 0 }
 }
 
 /// A start error, in words that tell what to do.
@@ -90,9 +78,7 @@ fn why_not(spec: &CommandSpec, error: &io::Error) -> String {
     let hint = match error.kind() {
         io::ErrorKind::NotFound => "is it installed, and in PATH?",
         io::ErrorKind::PermissionDenied => "is it executable?",
-        io::ErrorKind::ArgumentListTooLong => {
-            "the command is too long; put it in a file and run that"
-        }
+        io::ErrorKind::ArgumentListTooLong => "the command is too long; put it in a file and run that",
         io::ErrorKind::InvalidInput => "a NUL byte cannot be passed to a program",
         _ => "the system refused to start it",
     };
@@ -102,8 +88,7 @@ fn why_not(spec: &CommandSpec, error: &io::Error) -> String {
 /// A timeout too long to add to the clock is as good as a year.
 fn after(wait: Duration) -> Instant {
     let now = Instant::now();
-    now.checked_add(wait)
-        .unwrap_or(now + Duration::from_secs(31_536_000))
+    now.checked_add(wait).unwrap_or(now + Duration::from_secs(31_536_000))
 }
 
 fn signal_group(leader: u32, signal: Signal) {
@@ -127,9 +112,7 @@ impl Exit {
     fn of(leader: u32) -> Self {
         let pid = to_pid(leader);
         #[cfg(target_os = "linux")]
-        let handle = pid.and_then(|pid| {
-            rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
-        });
+        let handle = pid.and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok());
         #[cfg(not(target_os = "linux"))]
         let handle = None;
         Self { pid, handle }
@@ -163,10 +146,7 @@ struct Stream<R> {
 
 impl<R: Read> Stream<R> {
     fn new(pipe: Option<R>, keep: usize) -> Self {
-        Self {
-            pipe,
-            kept: Capture::new(keep),
-        }
+        Self { pipe, kept: Capture::new(keep) }
     }
 
     /// Reads once; called only when there is something to read, so it does not block.
@@ -220,11 +200,7 @@ impl<'a> Pipes<'a> {
                 return Wake::Deadline;
             }
             let handle = exit.and_then(|exit| exit.handle.as_ref());
-            let wait = if exit.is_some() && handle.is_none() {
-                left.min(GLANCE)
-            } else {
-                left
-            };
+            let wait = if exit.is_some() && handle.is_none() { left.min(GLANCE) } else { left };
             let ready = self.poll(handle.map(AsFd::as_fd), stop.map(AsFd::as_fd), wait);
             if ready.stop {
                 return Wake::Stopped;
@@ -241,17 +217,9 @@ impl<'a> Pipes<'a> {
         }
     }
 
-    fn poll(
-        &self,
-        exit: Option<BorrowedFd<'_>>,
-        stop: Option<BorrowedFd<'_>>,
-        wait: Duration,
-    ) -> Ready {
+    fn poll(&self, exit: Option<BorrowedFd<'_>>, stop: Option<BorrowedFd<'_>>, wait: Duration) -> Ready {
         if self.stdin.is_some() && self.unwritten.is_empty() {
-            return Ready {
-                stdin: true,
-                ..Ready::default()
-            };
+            return Ready { stdin: true, ..Ready::default() };
         }
         let stdin = self.stdin.as_ref().map(AsFd::as_fd);
         let stdout = self.stdout.pipe.as_ref().map(AsFd::as_fd);
@@ -263,15 +231,8 @@ impl<'a> Pipes<'a> {
             (stdin, PollFlags::OUT),
             (exit, PollFlags::IN),
         ];
-        let open = || {
-            sources
-                .iter()
-                .enumerate()
-                .filter_map(|(at, (fd, want))| Some((at, (*fd)?, *want)))
-        };
-        let mut polled: Vec<PollFd<'_>> = open()
-            .map(|(_, fd, want)| PollFd::from_borrowed_fd(fd, want))
-            .collect();
+        let open = || sources.iter().enumerate().filter_map(|(at, (fd, want))| Some((at, (*fd)?, *want)));
+        let mut polled: Vec<PollFd<'_>> = open().map(|(_, fd, want)| PollFd::from_borrowed_fd(fd, want)).collect();
         let timeout = Timespec {
             tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(wait.subsec_nanos()),
@@ -288,12 +249,7 @@ impl<'a> Pipes<'a> {
             Err(_) => std::thread::sleep(GLANCE.min(wait)),
         }
         let [stop, stdout, stderr, stdin, _] = ready;
-        Ready {
-            stop,
-            stdout,
-            stderr,
-            stdin,
-        }
+        Ready { stop, stdout, stderr, stdin }
     }
 
     /// Writes what fits; closes stdin at the end, or when the command no longer wants it.

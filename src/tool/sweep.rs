@@ -86,10 +86,7 @@ mod linux {
         let ourselves = std::process::id();
         let table = table();
         let alive = table.values().filter(|p| p.pid != ourselves && !p.dead);
-        alive
-            .filter(|p| carries(p.pid, &needle))
-            .map(|p| p.pid)
-            .collect()
+        alive.filter(|p| carries(p.pid, &needle)).map(|p| p.pid).collect()
     }
 
     /// Kills what is left of one call: its session, whoever carries its marker, and the
@@ -111,12 +108,8 @@ mod linux {
     /// lives: its death cuts the tie.
     pub fn descendants(leader: u32) -> BTreeSet<(u32, u64)> {
         let table = table();
-        let found = table
-            .values()
-            .filter(|process| !process.dead && descends(process, leader, &table));
-        found
-            .map(|process| (process.pid, process.started))
-            .collect()
+        let found = table.values().filter(|process| !process.dead && descends(process, leader, &table));
+        found.map(|process| (process.pid, process.started)).collect()
     }
 
     /// When a process started, in kernel ticks; 0 if it is gone.
@@ -177,8 +170,7 @@ mod linux {
                     && rustix::process::pidfd_send_signal(handle, Signal::KILL).is_ok()
             }
             Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {
-                start_time(process.pid) == process.started
-                    && rustix::process::kill_process(pid, Signal::KILL).is_ok()
+                start_time(process.pid) == process.started && rustix::process::kill_process(pid, Signal::KILL).is_ok()
             }
             Err(_) => false,
         }
@@ -188,9 +180,7 @@ mod linux {
     fn reap(killed: &BTreeSet<(u32, u64)>, table: &BTreeMap<u32, Process>, ourselves: u32) {
         let owned = spawn::owned();
         for (pid, started) in killed {
-            let ours = table
-                .get(pid)
-                .is_some_and(|p| p.started == *started && p.parent == ourselves);
+            let ours = table.get(pid).is_some_and(|p| p.started == *started && p.parent == ourselves);
             if ours && !owned.contains(pid) {
                 let _ = rustix::process::waitpid(to_pid(*pid), WaitOptions::NOHANG);
             }
@@ -214,20 +204,15 @@ mod linux {
 
     /// Whether the environment a process was started with holds this `NAME=value`.
     fn carries(pid: u32, needle: &str) -> bool {
-        fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
-            environ
-                .split(|byte| *byte == 0)
-                .any(|var| var == needle.as_bytes())
-        })
+        fs::read(format!("/proc/{pid}/environ"))
+            .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|var| var == needle.as_bytes()))
     }
 
     fn table() -> BTreeMap<u32, Process> {
         let Ok(entries) = fs::read_dir("/proc") else {
             return BTreeMap::new();
         };
-        let pids = entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         pids.filter_map(|pid| Some((pid, examine(pid)?))).collect()
     }
 

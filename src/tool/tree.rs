@@ -65,8 +65,7 @@ struct Stamp {
 
 impl Stamp {
     fn of(meta: &Metadata) -> Self {
-        let nanos =
-            |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+        let nanos = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
         Self {
             device: meta.dev(),
             inode: meta.ino(),
@@ -78,29 +77,14 @@ impl Stamp {
 }
 
 /// Takes a snapshot. `exclude` holds prefixes of relative paths, such as `evidence/`.
-pub fn snapshot(
-    root: &Path,
-    exclude: &[&str],
-    previous: Option<&TreeCache>,
-) -> io::Result<(TreeSnapshot, TreeCache)> {
+pub fn snapshot(root: &Path, exclude: &[&str], previous: Option<&TreeCache>) -> io::Result<(TreeSnapshot, TreeCache)> {
     if !fs::metadata(root)?.is_dir() {
-        return Err(io::Error::new(
-            io::ErrorKind::NotADirectory,
-            format!("{} is no folder", root.display()),
-        ));
+        return Err(io::Error::new(io::ErrorKind::NotADirectory, format!("{} is no folder", root.display())));
     }
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_nanos());
-    let mut cache = TreeCache {
-        taken: i128::try_from(now).unwrap_or(0),
-        files: BTreeMap::new(),
-    };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+    let mut cache = TreeCache { taken: i128::try_from(now).unwrap_or(0), files: BTreeMap::new() };
     let mut snapshot = TreeSnapshot::default();
-    let excluded: Vec<String> = exclude
-        .iter()
-        .map(|prefix| prefix.trim_end_matches('/').to_owned())
-        .collect();
+    let excluded: Vec<String> = exclude.iter().map(|prefix| prefix.trim_end_matches('/').to_owned()).collect();
     let enter = move |path: &Path| !excluded.iter().any(|prefix| path.starts_with(prefix));
     for entry in walk::walk(root, None, enter) {
         let entry = match entry {
@@ -115,15 +99,11 @@ pub fn snapshot(
         }
         let name = name_of(entry.path().strip_prefix(root).unwrap_or(entry.path()));
         if snapshot.files.len() >= MAX_FILES {
-            snapshot.skipped.push(format!(
-                "{name} and what follows: more than {MAX_FILES} files"
-            ));
+            snapshot.skipped.push(format!("{name} and what follows: more than {MAX_FILES} files"));
             break;
         }
         if snapshot.files.contains_key(&name) {
-            snapshot
-                .skipped
-                .push(format!("{name}: two names that are written the same"));
+            snapshot.skipped.push(format!("{name}: two names that are written the same"));
             continue;
         }
         match look(entry.path(), &name, previous) {
@@ -133,9 +113,7 @@ pub fn snapshot(
                 }
                 snapshot.files.insert(name, state);
             }
-            Ok(None) => snapshot
-                .skipped
-                .push(format!("{name}: not a file, folder or symlink")),
+            Ok(None) => snapshot.skipped.push(format!("{name}: not a file, folder or symlink")),
             // Gone between the listing and the look: then it is simply not there.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => snapshot.skipped.push(format!("{name}: {error}")),
@@ -145,25 +123,14 @@ pub fn snapshot(
 }
 
 /// One file's state, and its stamp if the state may be remembered.
-fn look(
-    path: &Path,
-    name: &str,
-    previous: Option<&TreeCache>,
-) -> io::Result<Option<(FileState, Option<Stamp>)>> {
+fn look(path: &Path, name: &str, previous: Option<&TreeCache>) -> io::Result<Option<(FileState, Option<Stamp>)>> {
     let meta = fs::symlink_metadata(path)?;
     if meta.is_symlink() {
         let target = fs::read_link(path)?;
         let target = target.as_os_str().as_bytes();
         // The prefix keeps a link apart from a file that holds the same text.
         let sha256 = Digest::of_parts(&[b"symlink\0", target]);
-        return Ok(Some((
-            FileState {
-                sha256,
-                size: target.len() as u64,
-                executable: false,
-            },
-            None,
-        )));
+        return Ok(Some((FileState { sha256, size: target.len() as u64, executable: false }, None)));
     }
     if !meta.is_file() {
         return Ok(None);
@@ -171,33 +138,16 @@ fn look(
     let stamp = Stamp::of(&meta);
     let executable = meta.mode() & 0o111 != 0;
     if let Some(sha256) = previous.and_then(|cache| cache.remembered(name, &stamp)) {
-        return Ok(Some((
-            FileState {
-                sha256,
-                size: stamp.size,
-                executable,
-            },
-            Some(stamp),
-        )));
+        return Ok(Some((FileState { sha256, size: stamp.size, executable }, Some(stamp))));
     }
     // NOFOLLOW and NONBLOCK: the file may have been swapped for a link or a pipe since.
     let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits();
-    let mut file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.cast_signed())
-        .open(path)?;
+    let mut file = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)?;
     let before = Stamp::of(&file.metadata()?);
     let (sha256, size) = hash(&mut file)?;
     // Written to while we read: the digest is of what we read, but must not be remembered.
     let steady = Stamp::of(&file.metadata()?) == before && before == stamp && size == stamp.size;
-    Ok(Some((
-        FileState {
-            sha256,
-            size,
-            executable,
-        },
-        steady.then_some(stamp),
-    )))
+    Ok(Some((FileState { sha256, size, executable }, steady.then_some(stamp))))
 }
 
 fn hash(file: &mut File) -> io::Result<(Digest, u64)> {
@@ -263,22 +213,10 @@ pub fn diff(before: &TreeSnapshot, after: &TreeSnapshot) -> Vec<Change> {
             Some(old) if old != state => ChangeKind::Modified,
             Some(_) => continue,
         };
-        changes.push(Change {
-            path: path.clone(),
-            kind,
-            sha256: Some(state.sha256),
-        });
+        changes.push(Change { path: path.clone(), kind, sha256: Some(state.sha256) });
     }
-    for path in before
-        .files
-        .keys()
-        .filter(|path| !after.files.contains_key(*path))
-    {
-        changes.push(Change {
-            path: path.clone(),
-            kind: ChangeKind::Deleted,
-            sha256: None,
-        });
+    for path in before.files.keys().filter(|path| !after.files.contains_key(*path)) {
+        changes.push(Change { path: path.clone(), kind: ChangeKind::Deleted, sha256: None });
     }
     changes.sort_by(|a, b| a.path.cmp(&b.path));
     changes
@@ -289,10 +227,7 @@ impl TreeSnapshot {
     pub fn digest(&self) -> Digest {
         let mut text = Vec::new();
         for (path, state) in &self.files {
-            let line = format!(
-                "{}\0{}\0{}\0{}\0",
-                path, state.sha256, state.size, state.executable
-            );
+            let line = format!("{}\0{}\0{}\0{}\0", path, state.sha256, state.size, state.executable);
             text.extend_from_slice(line.as_bytes());
         }
         Digest::of(&text)

@@ -3,12 +3,7 @@
 use super::*;
 
 fn config(base_url: &str, key: &str, auth: AuthStyle) -> AnthropicConfig {
-    AnthropicConfig {
-        base_url: base_url.into(),
-        api_key: Some(key.into()),
-        auth,
-        ..AnthropicConfig::default()
-    }
+    AnthropicConfig { base_url: base_url.into(), api_key: Some(key.into()), auth, ..AnthropicConfig::default() }
 }
 
 #[test]
@@ -21,12 +16,7 @@ fn the_key_is_never_shown() {
         assert!(!shown.contains("sk-secret"), "{shown}");
         assert!(shown.contains("example.org"));
     }
-    let error = Anthropic::new(config(
-        "https://example.org",
-        "sk-secret\n\u{1}",
-        AuthStyle::Bearer,
-    ))
-    .unwrap_err();
+    let error = Anthropic::new(config("https://example.org", "sk-secret\n\u{1}", AuthStyle::Bearer)).unwrap_err();
     assert!(matches!(error, CallError::Config(_)));
     assert!(!format!("{error} {error:?}").contains("secret"));
 }
@@ -36,10 +26,7 @@ fn the_endpoint() {
     for base in ["https://h", "https://h/", "https://h/v1", " https://h/v1/ "] {
         assert_eq!(endpoint(base).unwrap().as_str(), "https://h/v1/messages");
     }
-    assert_eq!(
-        endpoint("http://h:8080/proxy").unwrap().as_str(),
-        "http://h:8080/proxy/v1/messages"
-    );
+    assert_eq!(endpoint("http://h:8080/proxy").unwrap().as_str(), "http://h:8080/proxy/v1/messages");
     for bad in ["", "h", "ftp://h", "https://", "file:///etc"] {
         assert!(matches!(endpoint(bad), Err(CallError::Config(_))), "{bad}");
     }
@@ -49,11 +36,7 @@ fn the_endpoint() {
 fn loopback_is_recognised() {
     let yes = ["http://127.0.0.1:1", "http://[::1]:1", "http://localhost"];
     assert!(yes.iter().all(|url| is_loopback(&Url::parse(url).unwrap())));
-    let no = [
-        "http://10.0.0.1",
-        "https://localhost.example.org",
-        "https://127.0.0.1.example.org",
-    ];
+    let no = ["http://10.0.0.1", "https://localhost.example.org", "https://127.0.0.1.example.org"];
     assert!(!no.iter().any(|url| is_loopback(&Url::parse(url).unwrap())));
 }
 

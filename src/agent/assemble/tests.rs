@@ -19,17 +19,8 @@ fn input_delta(text: &str) -> String {
 
 #[test]
 fn unknown_blocks_come_back_byte_for_byte() {
-    let odd =
-        r#"{"type":"made_up","z":1.50,"a":{"deep": [1e3, 18446744073709551616]},"b":"\u00e9"}"#;
-    assert_eq!(
-        build(odd, &[]),
-        (
-            odd.to_owned(),
-            Block::Other {
-                kind: "made_up".into()
-            }
-        )
-    );
+    let odd = r#"{"type":"made_up","z":1.50,"a":{"deep": [1e3, 18446744073709551616]},"b":"\u00e9"}"#;
+    assert_eq!(build(odd, &[]), (odd.to_owned(), Block::Other { kind: "made_up".into() }));
     assert_eq!(build(odd, &[r#"{"type":"made_up_delta","x":1}"#]).0, odd);
 }
 
@@ -43,31 +34,16 @@ fn deltas_fill_only_their_field() {
             r#"{"type":"signature_delta","signature":"c2ln"}"#,
         ],
     );
-    assert_eq!(
-        raw,
-        r#"{"type":"thinking","thinking":"a\nb","signature":"c2ln"}"#
-    );
-    assert_eq!(
-        block,
-        Block::Thinking {
-            text: "a\nb".into()
-        }
-    );
+    assert_eq!(raw, r#"{"type":"thinking","thinking":"a\nb","signature":"c2ln"}"#);
+    assert_eq!(block, Block::Thinking { text: "a\nb".into() });
 }
 
 #[test]
 fn a_silent_thinking_block_keeps_its_empty_text() {
-    let (raw, block) = build(
-        r#"{"type":"thinking","thinking":""}"#,
-        &[r#"{"type":"signature_delta","signature":"x"}"#],
-    );
+    let (raw, block) =
+        build(r#"{"type":"thinking","thinking":""}"#, &[r#"{"type":"signature_delta","signature":"x"}"#]);
     assert_eq!(raw, r#"{"type":"thinking","thinking":"","signature":"x"}"#);
-    assert_eq!(
-        block,
-        Block::Thinking {
-            text: String::new()
-        }
-    );
+    assert_eq!(block, Block::Thinking { text: String::new() });
 }
 
 #[test]
@@ -80,53 +56,30 @@ fn citations_are_collected() {
             r#"{"type":"citations_delta","citation":{"n":2}}"#,
         ],
     );
-    assert_eq!(
-        raw,
-        r#"{"citations":[{"n":1},{"n":2}],"type":"text","text":"x"}"#
-    );
+    assert_eq!(raw, r#"{"citations":[{"n":1},{"n":2}],"type":"text","text":"x"}"#);
 }
 
 #[test]
 fn tool_input_keeps_its_bytes_when_valid() {
-    let start =
-        r#"{"type":"tool_use","id":"t1","name":"bash","input":{},"caller":{"type":"direct"}}"#;
-    let (raw, block) = build(
-        start,
-        &[&input_delta(r#"{"n": 1."#), &input_delta(r#"50, "b":"x"}"#)],
-    );
+    let start = r#"{"type":"tool_use","id":"t1","name":"bash","input":{},"caller":{"type":"direct"}}"#;
+    let (raw, block) = build(start, &[&input_delta(r#"{"n": 1."#), &input_delta(r#"50, "b":"x"}"#)]);
     assert_eq!(
         raw,
         r#"{"type":"tool_use","id":"t1","name":"bash","input":{"n": 1.50, "b":"x"},"caller":{"type":"direct"}}"#
     );
     let input = ToolInput::Json(json!({"n": 1.5, "b": "x"}));
-    assert_eq!(
-        block,
-        Block::ToolUse {
-            id: "t1".into(),
-            name: "bash".into(),
-            input
-        }
-    );
+    assert_eq!(block, Block::ToolUse { id: "t1".into(), name: "bash".into(), input });
 }
 
 #[test]
 fn tool_input_that_is_no_json_becomes_data() {
     let start = r#"{"type":"tool_use","id":"t1","name":"bash","input":{}}"#;
     let deep = "[".repeat(100_000);
-    for bad in [
-        r#"{"command": "rm -rf build"#,
-        "{}{}",
-        "\u{0}",
-        "nope",
-        r#"{"n":1e999}"#,
-        &deep,
-    ] {
+    for bad in [r#"{"command": "rm -rf build"#, "{}{}", "\u{0}", "nope", r#"{"n":1e999}"#, &deep] {
         let (raw, block) = build(start, &[&input_delta(bad)]);
         let echoed: serde_json::Value = serde_json::from_str(&raw).unwrap();
         assert_eq!(echoed["input"], json!({"INVALID_JSON": bad}));
-        let Block::ToolUse { input, .. } = block else {
-            panic!("{block:?}")
-        };
+        let Block::ToolUse { input, .. } = block else { panic!("{block:?}") };
         assert_eq!(input, ToolInput::Malformed(bad.to_owned()));
     }
 }
@@ -138,9 +91,7 @@ fn an_input_that_is_no_object_is_given_as_json_but_sent_back_as_an_object() {
         let (raw, block) = build(start, &[&input_delta(odd)]);
         let echoed: serde_json::Value = serde_json::from_str(&raw).unwrap();
         assert_eq!(echoed["input"], json!({"INVALID_JSON": odd}));
-        let Block::ToolUse { input, .. } = block else {
-            panic!("{block:?}")
-        };
+        let Block::ToolUse { input, .. } = block else { panic!("{block:?}") };
         assert_eq!(input, ToolInput::Json(serde_json::from_str(odd).unwrap()));
     }
 }
@@ -159,9 +110,7 @@ fn tool_input_may_be_empty_or_whole() {
         let (raw, block) = build(&given, &deltas);
         let echoed: serde_json::Value = serde_json::from_str(&raw).unwrap();
         assert_eq!(echoed["input"], wanted, "{given} {deltas:?}");
-        let Block::ToolUse { input, .. } = block else {
-            panic!("{block:?}")
-        };
+        let Block::ToolUse { input, .. } = block else { panic!("{block:?}") };
         assert_eq!(input, ToolInput::Json(wanted));
     }
 }
@@ -170,27 +119,15 @@ fn tool_input_may_be_empty_or_whole() {
 fn server_tools_stream_their_input_too() {
     let start = r#"{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}"#;
     let (raw, block) = build(start, &[&input_delta(r#"{"query":"x"}"#)]);
-    assert_eq!(
-        raw,
-        r#"{"type":"server_tool_use","id":"s1","name":"web_search","input":{"query":"x"}}"#
-    );
-    assert_eq!(
-        block,
-        Block::Other {
-            kind: "server_tool_use".into()
-        }
-    );
+    assert_eq!(raw, r#"{"type":"server_tool_use","id":"s1","name":"web_search","input":{"query":"x"}}"#);
+    assert_eq!(block, Block::Other { kind: "server_tool_use".into() });
 }
 
 #[test]
 fn a_block_without_type_or_a_call_without_name_is_refused() {
-    for bad in [
-        "[]",
-        "{}",
-        r#"{"type":7}"#,
-        r#"{"type":"tool_use","id":"","name":"x"}"#,
-        r#"{"type":"tool_use","id":"x"}"#,
-    ] {
+    for bad in
+        ["[]", "{}", r#"{"type":7}"#, r#"{"type":"tool_use","id":"","name":"x"}"#, r#"{"type":"tool_use","id":"x"}"#]
+    {
         assert!(BlockBuilder::start(bad, &mut |_| {}).is_err(), "{bad}");
     }
 }

@@ -56,8 +56,7 @@ pub async fn read_request<S: AsyncRead + Unpin>(stream: &mut S) -> Result<HttpRe
         }
     };
     let head = buffer.split_to(head_end + 4);
-    let (method, path, headers) =
-        parse_head(&head).ok_or(ReadError::Refused(400, "the request head is malformed"))?;
+    let (method, path, headers) = parse_head(&head).ok_or(ReadError::Refused(400, "the request head is malformed"))?;
     let length = body_length(&headers)?;
     while buffer.len() < length {
         if stream.read_buf(&mut buffer).await? == 0 {
@@ -65,12 +64,7 @@ pub async fn read_request<S: AsyncRead + Unpin>(stream: &mut S) -> Result<HttpRe
         }
     }
     buffer.truncate(length);
-    Ok(HttpRequest {
-        method,
-        path,
-        headers,
-        body: buffer.freeze(),
-    })
+    Ok(HttpRequest { method, path, headers, body: buffer.freeze() })
 }
 
 fn find_blank_line(bytes: &[u8]) -> Option<usize> {
@@ -98,19 +92,13 @@ fn parse_head(head: &[u8]) -> Option<Head> {
 
 fn body_length(headers: &[(String, String)]) -> Result<usize, ReadError> {
     if headers.iter().any(|(name, _)| name == "transfer-encoding") {
-        return Err(ReadError::Refused(
-            411,
-            "the rehearsal server needs a content-length",
-        ));
+        return Err(ReadError::Refused(411, "the rehearsal server needs a content-length"));
     }
     match headers.iter().find(|(name, _)| name == "content-length") {
         None => Ok(0),
         Some((_, value)) => match value.parse::<usize>() {
             Ok(length) if length <= MAX_BODY_BYTES => Ok(length),
-            Ok(_) => Err(ReadError::Refused(
-                413,
-                "the request body is larger than 32 MiB",
-            )),
+            Ok(_) => Err(ReadError::Refused(413, "the request body is larger than 32 MiB")),
             Err(_) => Err(ReadError::Refused(400, "content-length is not a number")),
         },
     }
@@ -131,10 +119,7 @@ pub async fn write_answer<S: AsyncWrite + Unpin>(
 }
 
 /// Begins an answer that comes in chunks.
-pub async fn start_chunks<S: AsyncWrite + Unpin>(
-    stream: &mut S,
-    headers: &[(&str, String)],
-) -> io::Result<()> {
+pub async fn start_chunks<S: AsyncWrite + Unpin>(stream: &mut S, headers: &[(&str, String)]) -> io::Result<()> {
     let mut out = head(200, headers);
     out.push_str("transfer-encoding: chunked\r\n\r\n");
     stream.write_all(out.as_bytes()).await?;
@@ -159,10 +144,7 @@ pub async fn end_chunks<S: AsyncWrite + Unpin>(stream: &mut S) -> io::Result<()>
 }
 
 fn head(status: u16, headers: &[(&str, String)]) -> String {
-    let mut out = format!(
-        "HTTP/1.1 {status} {}\r\nconnection: close\r\n",
-        reason(status)
-    );
+    let mut out = format!("HTTP/1.1 {status} {}\r\nconnection: close\r\n", reason(status));
     for (name, value) in headers {
         out.push_str(&format!("{name}: {}\r\n", value.replace(['\r', '\n'], " ")));
     }
@@ -187,8 +169,7 @@ mod tests {
 
     #[tokio::test]
     async fn reads_a_request_at_every_cut() {
-        let bytes =
-            b"POST /v1/messages HTTP/1.1\r\nContent-Length: 5\r\nX-Api-Key:  k \r\n\r\nhello";
+        let bytes = b"POST /v1/messages HTTP/1.1\r\nContent-Length: 5\r\nX-Api-Key:  k \r\n\r\nhello";
         let whole = read(bytes).await.unwrap();
         assert_eq!(
             (whole.method.as_str(), whole.path.as_str(), &whole.body[..]),
@@ -196,16 +177,9 @@ mod tests {
         );
         assert_eq!(whole.headers[1], ("x-api-key".to_owned(), "k".to_owned()));
         for cut in 0..bytes.len() {
-            assert!(
-                matches!(read(&bytes[..cut]).await, Err(ReadError::Closed)),
-                "cut at {cut}"
-            );
+            assert!(matches!(read(&bytes[..cut]).await, Err(ReadError::Closed)), "cut at {cut}");
             let mut parts = (&bytes[..cut]).chain(&bytes[cut..]);
-            assert_eq!(
-                read_request(&mut parts).await.unwrap(),
-                whole,
-                "split at {cut}"
-            );
+            assert_eq!(read_request(&mut parts).await.unwrap(), whole, "split at {cut}");
         }
     }
 
@@ -222,10 +196,7 @@ mod tests {
             (long.as_str(), 431),
         ] {
             let error = read(bytes.as_bytes()).await.unwrap_err();
-            assert!(
-                matches!(error, ReadError::Refused(s, _) if s == status),
-                "{bytes:.60} {error:?}"
-            );
+            assert!(matches!(error, ReadError::Refused(s, _) if s == status), "{bytes:.60} {error:?}");
         }
     }
 }

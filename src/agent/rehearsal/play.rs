@@ -19,31 +19,19 @@ pub fn event(name: &str, data: &Value) -> Vec<u8> {
 }
 
 pub fn error_event(kind: &str, message: &str, request_id: &str) -> Vec<u8> {
-    event(
-        "error",
-        &json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": request_id}),
-    )
+    event("error", &json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": request_id}))
 }
 
 /// An identifier made of the position: the same one each time the turn is asked for.
 pub fn id(prefix: &str, at: &Position, number: usize) -> String {
-    let role: String = at
-        .role
-        .chars()
-        .take(40)
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
-        .collect();
+    let role: String = at.role.chars().take(40).map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     let iteration = at.iteration.map_or("x".to_owned(), |i| i.to_string());
     format!("{prefix}_{role}_{iteration}_{}_{number}", at.turn)
 }
 
 /// The whole stream of a turn, event by event.
 pub fn events(turn: &Turn, at: &Position, model: &str, request_bytes: usize) -> Vec<Vec<u8>> {
-    let mut player = Player {
-        events: Vec::new(),
-        index: 0,
-        said: 0,
-    };
+    let mut player = Player { events: Vec::new(), index: 0, said: 0 };
     let input = turn.usage.input.unwrap_or(tokens(request_bytes));
     player.events.push(message_start(at, model, input));
     player.events.push(event("ping", &json!({"type": "ping"})));
@@ -57,11 +45,7 @@ pub fn events(turn: &Turn, at: &Position, model: &str, request_bytes: usize) -> 
         player.call(&id("toolu", at, n), &call.tool, &call.input);
     }
     let output = turn.usage.output.unwrap_or(tokens(player.said));
-    let default = if turn.calls.is_empty() {
-        "end_turn"
-    } else {
-        "tool_use"
-    };
+    let default = if turn.calls.is_empty() { "end_turn" } else { "tool_use" };
     player.end(turn.stop.as_deref().unwrap_or(default), output);
     player.events
 }
@@ -73,10 +57,7 @@ pub fn message_start(at: &Position, model: &str, input_tokens: u64) -> Vec<u8> {
         "stop_reason": null, "stop_sequence": null,
         "usage": {"input_tokens": input_tokens, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 1},
     });
-    event(
-        "message_start",
-        &json!({"type": "message_start", "message": message}),
-    )
+    event("message_start", &json!({"type": "message_start", "message": message}))
 }
 
 fn tokens(bytes: usize) -> u64 {
@@ -94,15 +75,9 @@ impl Player {
     fn thinking(&mut self, text: &str, signature: &str) {
         self.start(json!({"type": "thinking", "thinking": "", "signature": ""}));
         for piece in pieces(text) {
-            self.delta(
-                json!({"type": "thinking_delta", "thinking": piece}),
-                piece.len(),
-            );
+            self.delta(json!({"type": "thinking_delta", "thinking": piece}), piece.len());
         }
-        self.delta(
-            json!({"type": "signature_delta", "signature": signature}),
-            0,
-        );
+        self.delta(json!({"type": "signature_delta", "signature": signature}), 0);
         self.stop();
     }
 
@@ -121,18 +96,14 @@ impl Player {
             CallInput::Raw(text) => text.clone(),
         };
         for piece in pieces(&text) {
-            self.delta(
-                json!({"type": "input_json_delta", "partial_json": piece}),
-                piece.len(),
-            );
+            self.delta(json!({"type": "input_json_delta", "partial_json": piece}), piece.len());
         }
         self.said += tool.len();
         self.stop();
     }
 
     fn start(&mut self, block: Value) {
-        let data =
-            json!({"type": "content_block_start", "index": self.index, "content_block": block});
+        let data = json!({"type": "content_block_start", "index": self.index, "content_block": block});
         self.events.push(event("content_block_start", &data));
     }
 
@@ -151,31 +122,21 @@ impl Player {
     fn end(&mut self, reason: &str, output: u64) {
         let mut delta = json!({"stop_reason": reason, "stop_sequence": null});
         if reason == "refusal" {
-            delta["stop_details"] =
-                json!({"type": "refusal", "category": null, "explanation": "scripted refusal"});
+            delta["stop_details"] = json!({"type": "refusal", "category": null, "explanation": "scripted refusal"});
         }
-        let data =
-            json!({"type": "message_delta", "delta": delta, "usage": {"output_tokens": output}});
+        let data = json!({"type": "message_delta", "delta": delta, "usage": {"output_tokens": output}});
         self.events.push(event("message_delta", &data));
-        self.events
-            .push(event("message_stop", &json!({"type": "message_stop"})));
+        self.events.push(event("message_stop", &json!({"type": "message_stop"})));
     }
 }
 
 /// Cuts a text into pieces of equal length, between characters.
 fn pieces(text: &str) -> Vec<&str> {
-    let size = text
-        .chars()
-        .count()
-        .div_ceil(MAX_PIECES)
-        .max(MIN_PIECE_CHARS);
+    let size = text.chars().count().div_ceil(MAX_PIECES).max(MIN_PIECE_CHARS);
     let mut rest = text;
     let mut out = Vec::new();
     while !rest.is_empty() {
-        let end = rest
-            .char_indices()
-            .nth(size)
-            .map_or(rest.len(), |(at, _)| at);
+        let end = rest.char_indices().nth(size).map_or(rest.len(), |(at, _)| at);
         let (piece, after) = rest.split_at(end);
         out.push(piece);
         rest = after;
@@ -202,17 +163,9 @@ mod tests {
 
     #[test]
     fn ids_are_stable_and_fit_the_api() {
-        let at = Position {
-            role: "scout é/2".into(),
-            iteration: Some(3),
-            turn: 1,
-        };
+        let at = Position { role: "scout é/2".into(), iteration: Some(3), turn: 1 };
         assert_eq!(id("toolu", &at, 0), "toolu_scout___2_3_1_0");
-        let at = Position {
-            role: "a".into(),
-            iteration: None,
-            turn: 0,
-        };
+        let at = Position { role: "a".into(), iteration: None, turn: 0 };
         assert_eq!(id("msg", &at, 2), "msg_a_x_0_2");
     }
 }

@@ -95,10 +95,7 @@ impl TryFrom<CallText> for Call {
         if given.tool.is_empty() {
             return Err("`tool` is empty".to_owned());
         }
-        Ok(Call {
-            tool: given.tool,
-            input,
-        })
+        Ok(Call { tool: given.tool, input })
     }
 }
 
@@ -174,18 +171,13 @@ impl TryFrom<FaultText> for Fault {
             named.push(Fault::Reset);
         }
         if let Some(kind) = given.stream_error {
-            named.push(Fault::StreamError {
-                kind,
-                message: given.message,
-            });
+            named.push(Fault::StreamError { kind, message: given.message });
         }
         if let Some(ms) = given.stall_ms {
             named.push(Fault::Stall { ms });
         }
         if let Some(status) = given.html {
-            named.push(Fault::Html {
-                status: error_status("html", status)?,
-            });
+            named.push(Fault::Html { status: error_status("html", status)? });
         }
         match given.malformed_sse {
             Some(true) => named.push(Fault::MalformedSse),
@@ -203,7 +195,10 @@ impl TryFrom<FaultText> for Fault {
         match (named.pop(), named.is_empty()) {
             (Some(fault), true) => Ok(fault),
             (_, false) => Err("a fault names one kind only; make it two list entries".to_owned()),
-            (None, true) => Err("a fault names one of: http, cut_after_bytes, cut, stream_error, stall_ms, html, malformed_sse".to_owned()),
+            (None, true) => {
+                Err("a fault names one of: http, cut_after_bytes, cut, stream_error, stall_ms, html, malformed_sse"
+                    .to_owned())
+            }
         }
     }
 }
@@ -211,18 +206,14 @@ impl TryFrom<FaultText> for Fault {
 fn error_status(key: &str, status: u16) -> Result<u16, String> {
     match status {
         400..=599 => Ok(status),
-        _ => Err(format!(
-            "`{key}` must be an error status from 400 to 599, not {status}"
-        )),
+        _ => Err(format!("`{key}` must be an error status from 400 to 599, not {status}")),
     }
 }
 
 fn version_one<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     match u32::deserialize(deserializer)? {
         1 => Ok(1),
-        other => Err(serde::de::Error::custom(format!(
-            "this version reads `rehearsal: 1`, not {other}"
-        ))),
+        other => Err(serde::de::Error::custom(format!("this version reads `rehearsal: 1`, not {other}"))),
     }
 }
 
@@ -254,17 +245,9 @@ fn place(line: Option<usize>, column: Option<usize>) -> String {
 impl Script {
     /// Reads a script. `name` is for errors only.
     pub fn parse(yaml: &str, name: &str) -> Result<Script, ScriptError> {
-        let whole = |message: String| ScriptError {
-            name: name.to_owned(),
-            line: None,
-            column: None,
-            message,
-        };
+        let whole = |message: String| ScriptError { name: name.to_owned(), line: None, column: None, message };
         if yaml.len() > MAX_SCRIPT_BYTES {
-            return Err(whole(format!(
-                "the script has {} bytes, the limit is {MAX_SCRIPT_BYTES}",
-                yaml.len()
-            )));
+            return Err(whole(format!("the script has {} bytes, the limit is {MAX_SCRIPT_BYTES}", yaml.len())));
         }
         let script: Script = serde_yaml::from_str(yaml).map_err(|e| ScriptError {
             name: name.to_owned(),
@@ -287,13 +270,8 @@ impl Script {
                 return Err(format!("step {number} (role {}) has no turns", step.role));
             }
             if let Some(first) = seen.insert((&step.role, step.iteration), number) {
-                let which = step
-                    .iteration
-                    .map_or("any iteration".to_owned(), |i| format!("iteration {i}"));
-                return Err(format!(
-                    "step {number} repeats step {first}: role {}, {which}",
-                    step.role
-                ));
+                let which = step.iteration.map_or("any iteration".to_owned(), |i| format!("iteration {i}"));
+                return Err(format!("step {number} repeats step {first}: role {}, {which}", step.role));
             }
         }
         Ok(())

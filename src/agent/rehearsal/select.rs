@@ -21,25 +21,13 @@ pub struct Position {
 impl Position {
     /// Reads a request body.
     pub fn of(body: &[u8]) -> Result<Position, String> {
-        let request: Value =
-            serde_json::from_slice(body).map_err(|e| format!("the body is not JSON: {e}"))?;
-        let messages = request["messages"]
-            .as_array()
-            .ok_or("the body has no list `messages`")?;
-        let first = messages
-            .iter()
-            .find(|message| message["role"] == "user")
-            .map(text_of)
-            .unwrap_or_default();
+        let request: Value = serde_json::from_slice(body).map_err(|e| format!("the body is not JSON: {e}"))?;
+        let messages = request["messages"].as_array().ok_or("the body has no list `messages`")?;
+        let first = messages.iter().find(|message| message["role"] == "user").map(text_of).unwrap_or_default();
         Ok(Position {
-            role: value_of(&first, "subagent_role")
-                .and_then(|v| v.as_str().map(str::to_owned))
-                .unwrap_or_default(),
+            role: value_of(&first, "subagent_role").and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default(),
             iteration: value_of(&first, "iteration_number").and_then(|v| v.as_u64()),
-            turn: messages
-                .iter()
-                .filter(|message| message["role"] == "assistant")
-                .count(),
+            turn: messages.iter().filter(|message| message["role"] == "assistant").count(),
         })
     }
 }
@@ -49,10 +37,7 @@ fn text_of(message: &Value) -> String {
     match &message["content"] {
         Value::String(text) => text.clone(),
         Value::Array(blocks) => {
-            let texts: Vec<&str> = blocks
-                .iter()
-                .filter_map(|block| block["text"].as_str())
-                .collect();
+            let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
             texts.join("\n")
         }
         _ => String::new(),
@@ -82,15 +67,10 @@ mod tests {
     #[test]
     fn role_iteration_and_turn_come_from_the_request() {
         let compact = r#"{"subagent_role":"scout","iteration_number":3}"#;
-        let loose = "Your order:\n{\n  \"iteration_number\" \t:\n 12 ,\n \"x\": {\"subagent_role\" : \"builder\"}}\nGo.";
-        assert_eq!(
-            at(json!([{"role": "user", "content": compact}])),
-            ("scout".into(), Some(3), 0)
-        );
-        assert_eq!(
-            at(json!([{"role": "user", "content": loose}])),
-            ("builder".into(), Some(12), 0)
-        );
+        let loose =
+            "Your order:\n{\n  \"iteration_number\" \t:\n 12 ,\n \"x\": {\"subagent_role\" : \"builder\"}}\nGo.";
+        assert_eq!(at(json!([{"role": "user", "content": compact}])), ("scout".into(), Some(3), 0));
+        assert_eq!(at(json!([{"role": "user", "content": loose}])), ("builder".into(), Some(12), 0));
         let blocks = json!([
             {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "hi"}, {"type": "text", "text": compact}]},
             {"role": "assistant", "content": []},
@@ -104,10 +84,7 @@ mod tests {
     #[test]
     fn a_mention_without_value_is_stepped_over() {
         let text = r#"the key "subagent_role" is below; "subagent_role": oops; "subagent_role": "critic", "iteration_number": -1"#;
-        assert_eq!(
-            at(json!([{"role": "user", "content": text}])),
-            ("critic".into(), None, 0)
-        );
+        assert_eq!(at(json!([{"role": "user", "content": text}])), ("critic".into(), None, 0));
     }
 
     #[test]

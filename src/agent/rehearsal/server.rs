@@ -46,11 +46,7 @@ impl Speed {
         match self {
             Speed::Instant => Duration::ZERO,
             Speed::Times(factor) => {
-                let factor = if factor.is_finite() && factor > 0.0 {
-                    factor
-                } else {
-                    1.0
-                };
+                let factor = if factor.is_finite() && factor > 0.0 { factor } else { 1.0 };
                 // A day is more than any rehearsal waits, and far from overflow.
                 Duration::from_secs_f64((ms as f64 / 1000.0 / factor).min(86_400.0))
             }
@@ -98,17 +94,9 @@ impl Server {
     pub async fn start(script: Script, speed: Speed) -> io::Result<Server> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared {
-            script,
-            speed,
-            memory: Mutex::default(),
-        });
+        let shared = Arc::new(Shared { script, speed, memory: Mutex::default() });
         let accepting = tokio::spawn(accept(listener, shared.clone())).abort_handle();
-        Ok(Server {
-            address,
-            shared,
-            accepting,
-        })
+        Ok(Server { address, shared, accepting })
     }
 
     /// What to give the client as its base URL.
@@ -159,8 +147,7 @@ impl Shared {
 
     async fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
-        let request = match tokio::time::timeout(READ_LIMIT, http::read_request(&mut stream)).await
-        {
+        let request = match tokio::time::timeout(READ_LIMIT, http::read_request(&mut stream)).await {
             Ok(Ok(request)) => request,
             Ok(Err(ReadError::Refused(status, why))) => {
                 answer_error(&mut stream, status, &error(default_kind(status), why)).await?;
@@ -170,10 +157,7 @@ impl Shared {
             Ok(Err(ReadError::Closed)) | Err(_) => return Ok(()),
         };
         if request.path.split('?').next() != Some("/v1/messages") || request.method != "POST" {
-            let why = format!(
-                "the rehearsal server has no {} {}",
-                request.method, request.path
-            );
+            let why = format!("the rehearsal server has no {} {}", request.method, request.path);
             return answer_error(&mut stream, 404, &error("not_found_error", &why)).await;
         }
         match Position::of(&request.body) {
@@ -182,12 +166,7 @@ impl Shared {
         }
     }
 
-    async fn answer(
-        &self,
-        stream: &mut TcpStream,
-        request: HttpRequest,
-        at: Position,
-    ) -> io::Result<()> {
+    async fn answer(&self, stream: &mut TcpStream, request: HttpRequest, at: Position) -> io::Result<()> {
         let size = request.body.len();
         let attempt = self.memory().record(&at, request);
         let Some(step) = self.script.step(&at.role, at.iteration) else {
@@ -198,18 +177,9 @@ impl Shared {
             );
             return answer_error(stream, 400, &error("invalid_request_error", &why)).await;
         };
-        let ended = Turn {
-            text: Some("(script ended)".to_owned()),
-            ..Turn::default()
-        };
+        let ended = Turn { text: Some("(script ended)".to_owned()), ..Turn::default() };
         let turn = step.turns.get(at.turn).unwrap_or(&ended);
-        let play = Play {
-            shared: self,
-            turn,
-            at: &at,
-            size,
-            request_id: play::id("req", &at, attempt),
-        };
+        let play = Play { shared: self, turn, at: &at, size, request_id: play::id("req", &at, attempt) };
         match turn.faults.get(attempt) {
             Some(fault) => play.fault(stream, fault).await,
             None => play.reply(stream).await,
@@ -265,18 +235,12 @@ impl Play<'_> {
     }
 
     async fn start(&self, stream: &mut TcpStream) -> io::Result<()> {
-        let mut headers = vec![(
-            "content-type",
-            "text/event-stream; charset=utf-8".to_owned(),
-        )];
+        let mut headers = vec![("content-type", "text/event-stream; charset=utf-8".to_owned())];
         headers.push(("cache-control", "no-cache".to_owned()));
         headers.push(("request-id", self.request_id.clone()));
         headers.push(("anthropic-ratelimit-requests-limit", "1000".to_owned()));
         headers.push(("anthropic-ratelimit-requests-remaining", "999".to_owned()));
-        headers.push((
-            "anthropic-ratelimit-requests-reset",
-            "2000-01-01T00:00:00Z".to_owned(),
-        ));
+        headers.push(("anthropic-ratelimit-requests-reset", "2000-01-01T00:00:00Z".to_owned()));
         http::start_chunks(stream, &headers).await
     }
 
@@ -296,13 +260,7 @@ impl Play<'_> {
     async fn fault(&self, stream: &mut TcpStream, fault: &Fault) -> io::Result<()> {
         let first = || play::message_start(self.at, &self.shared.script.model, 1);
         match fault {
-            Fault::Http {
-                status,
-                retry_after,
-                kind,
-                code,
-                message,
-            } => {
+            Fault::Http { status, retry_after, kind, code, message } => {
                 let mut body = error(
                     kind.as_deref().unwrap_or(default_kind(*status)),
                     message.as_deref().unwrap_or("scripted fault"),
@@ -313,14 +271,7 @@ impl Play<'_> {
                 body["request_id"] = json!(self.request_id);
                 let mut headers = vec![("request-id", self.request_id.clone())];
                 headers.extend(retry_after.map(|seconds| ("retry-after", seconds.to_string())));
-                answer(
-                    stream,
-                    *status,
-                    headers,
-                    "application/json",
-                    body.to_string().as_bytes(),
-                )
-                .await
+                answer(stream, *status, headers, "application/json", body.to_string().as_bytes()).await
             }
             Fault::Html { status } => {
                 let page = format!(
@@ -341,8 +292,7 @@ impl Play<'_> {
                 self.start(stream).await?;
                 http::write_chunk(stream, &first()).await?;
                 let message = message.as_deref().unwrap_or("scripted fault");
-                http::write_chunk(stream, &play::error_event(kind, message, &self.request_id))
-                    .await?;
+                http::write_chunk(stream, &play::error_event(kind, message, &self.request_id)).await?;
                 http::end_chunks(stream).await
             }
             Fault::Stall { ms } => {
@@ -354,7 +304,11 @@ impl Play<'_> {
             Fault::MalformedSse => {
                 self.start(stream).await?;
                 http::write_chunk(stream, &first()).await?;
-                http::write_chunk(stream, b"\xFF\xFE\0garbage\r:\r\nevent: content_block_delta\ndata: {\"type\": \"cont\n\n").await
+                http::write_chunk(
+                    stream,
+                    b"\xFF\xFE\0garbage\r:\r\nevent: content_block_delta\ndata: {\"type\": \"cont\n\n",
+                )
+                .await
             }
         }
     }
@@ -364,19 +318,8 @@ fn error(kind: &str, message: &str) -> serde_json::Value {
     json!({"type": "error", "error": {"type": kind, "message": message}})
 }
 
-async fn answer_error(
-    stream: &mut TcpStream,
-    status: u16,
-    body: &serde_json::Value,
-) -> io::Result<()> {
-    answer(
-        stream,
-        status,
-        Vec::new(),
-        "application/json",
-        body.to_string().as_bytes(),
-    )
-    .await
+async fn answer_error(stream: &mut TcpStream, status: u16, body: &serde_json::Value) -> io::Result<()> {
+    answer(stream, status, Vec::new(), "application/json", body.to_string().as_bytes()).await
 }
 
 async fn answer(
@@ -404,7 +347,5 @@ async fn drain(stream: &mut TcpStream) -> io::Result<()> {
         }
         Ok(())
     };
-    tokio::time::timeout(Duration::from_secs(5), read_all)
-        .await
-        .unwrap_or(Ok(()))
+    tokio::time::timeout(Duration::from_secs(5), read_all).await.unwrap_or(Ok(()))
 }

@@ -46,19 +46,8 @@ fn a_stream_cut_after_any_byte_is_complete_or_void() {
                     complete += 1;
                 }
                 Err(e) => {
-                    assert_eq!(
-                        e,
-                        CallError::StreamCut {
-                            after_bytes: cut as u64
-                        },
-                        "{}",
-                        sample.name
-                    );
-                    assert_eq!(
-                        complete, 0,
-                        "{} cut at {cut}: void after complete",
-                        sample.name
-                    );
+                    assert_eq!(e, CallError::StreamCut { after_bytes: cut as u64 }, "{}", sample.name);
+                    assert_eq!(complete, 0, "{} cut at {cut}: void after complete", sample.name);
                 }
             }
         }
@@ -75,25 +64,16 @@ fn chunk_boundaries_do_not_matter() {
             assert!(same(&reply, &whole), "{} split at {cut}", sample.name);
         }
         let single: Vec<&[u8]> = sample.bytes.chunks(1).collect();
-        assert!(
-            same(&read(&single).unwrap(), &whole),
-            "{} byte by byte",
-            sample.name
-        );
+        assert!(same(&read(&single).unwrap(), &whole), "{} byte by byte", sample.name);
     }
 }
 
 #[test]
 fn deltas_are_shown_while_they_arrive() {
-    let sample = sample_streams::all()
-        .into_iter()
-        .find(|s| s.name == "thinking, text, two calls")
-        .unwrap();
+    let sample = sample_streams::all().into_iter().find(|s| s.name == "thinking, text, two calls").unwrap();
     let mut seen = Vec::new();
     let mut reader = StreamReader::new();
-    reader
-        .push(&sample.bytes, &mut |delta| seen.push(format!("{delta:?}")))
-        .unwrap();
+    reader.push(&sample.bytes, &mut |delta| seen.push(format!("{delta:?}"))).unwrap();
     assert_eq!(
         seen,
         [
@@ -111,18 +91,13 @@ fn deltas_are_shown_while_they_arrive() {
 }
 
 fn start() -> String {
-    event(
-        "message_start",
-        r#"{"type":"message_start","message":{"usage":{"input_tokens":1}}}"#,
-    )
+    event("message_start", r#"{"type":"message_start","message":{"usage":{"input_tokens":1}}}"#)
 }
 
 #[test]
 fn a_reply_out_of_order_is_refused() {
-    let text =
-        r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
-    let delta =
-        r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}"#;
+    let text = r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
+    let delta = r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}"#;
     let stop = r#"{"type":"content_block_stop","index":0}"#;
     let end = r#"{"type":"message_stop"}"#;
     let name = |data: &str| event("message", data);
@@ -138,10 +113,7 @@ fn a_reply_out_of_order_is_refused() {
         start() + &event("content_block_delta", r#"{"type":"content_block_delta"}"#),
     ] {
         let error = read(&[bytes.as_bytes()]).unwrap_err();
-        assert!(
-            matches!(error, CallError::BadReply(_)),
-            "{bytes}: {error:?}"
-        );
+        assert!(matches!(error, CallError::BadReply(_)), "{bytes}: {error:?}");
     }
 }
 
@@ -157,10 +129,7 @@ fn an_error_event_ends_the_reply_in_any_shape() {
         ("gateway gone", "error", "gateway gone"),
     ] {
         let bytes = start() + &event("error", data);
-        let wanted = CallError::StreamError {
-            kind: kind.into(),
-            message: message.into(),
-        };
+        let wanted = CallError::StreamError { kind: kind.into(), message: message.into() };
         assert_eq!(read(&[bytes.as_bytes()]).unwrap_err(), wanted);
     }
 }
@@ -183,9 +152,7 @@ fn what_is_unknown_is_ignored() {
 fn a_reply_without_end_is_refused() {
     let mut reader = StreamReader::new();
     let comment = [b":".as_slice(), &vec![b'x'; 1024 * 1024], b"\n"].concat();
-    let error = (0..40)
-        .find_map(|_| reader.push(&comment, &mut |_| {}).err())
-        .unwrap();
+    let error = (0..40).find_map(|_| reader.push(&comment, &mut |_| {}).err()).unwrap();
     assert!(matches!(error, CallError::TooLarge(_)));
 
     let error = read(&[b"data: ", &vec![b'x'; 9 * 1024 * 1024]]).unwrap_err();

@@ -21,91 +21,46 @@ async fn canned(answer: Vec<u8>) -> String {
 
 async fn ask_canned(head: &str, body: &[u8]) -> Result<Reply, CallError> {
     let answer = [head.as_bytes(), b"\r\nconnection: close\r\n\r\n", body].concat();
-    ask(
-        &client(canned(answer).await),
-        &request(vec![order("scout", 0)]),
-    )
-    .await
+    ask(&client(canned(answer).await), &request(vec![order("scout", 0)])).await
 }
 
 #[tokio::test]
 async fn answers_that_no_api_sends() {
-    let html = ask_canned(
-        "HTTP/1.1 200 OK\r\ncontent-type: text/html",
-        b"<html><title>Log in</title>",
-    )
-    .await
-    .unwrap_err();
-    assert_eq!(
-        html,
-        CallError::BadReply("no event stream: an HTML page, not an API answer: Log in".into())
-    );
+    let html =
+        ask_canned("HTTP/1.1 200 OK\r\ncontent-type: text/html", b"<html><title>Log in</title>").await.unwrap_err();
+    assert_eq!(html, CallError::BadReply("no event stream: an HTML page, not an API answer: Log in".into()));
 
     let json = br#"{"type":"error","error":{"type":"overloaded_error","message":"busy"}}"#;
-    let error = ask_canned("HTTP/1.1 200 OK\r\ncontent-type: application/json", json)
-        .await
-        .unwrap_err();
-    assert_eq!(
-        error,
-        CallError::StreamError {
-            kind: "overloaded_error".into(),
-            message: "busy".into()
-        }
-    );
+    let error = ask_canned("HTTP/1.1 200 OK\r\ncontent-type: application/json", json).await.unwrap_err();
+    assert_eq!(error, CallError::StreamError { kind: "overloaded_error".into(), message: "busy".into() });
 
-    let moved = ask_canned(
-        "HTTP/1.1 307 Moved\r\nlocation: http://127.0.0.1:1/steal",
-        b"",
-    )
-    .await
-    .unwrap_err();
-    assert!(
-        matches!(moved, CallError::Http { status: 307, .. }),
-        "{moved:?}"
-    );
+    let moved = ask_canned("HTTP/1.1 307 Moved\r\nlocation: http://127.0.0.1:1/steal", b"").await.unwrap_err();
+    assert!(matches!(moved, CallError::Http { status: 307, .. }), "{moved:?}");
     assert_eq!(classify(&moved), RetryClass::Fatal);
 
-    let ambiguous = ask_canned("HTTP/1.1 418 Teapot\r\nx-should-retry: true", b"")
-        .await
-        .unwrap_err();
+    let ambiguous = ask_canned("HTTP/1.1 418 Teapot\r\nx-should-retry: true", b"").await.unwrap_err();
     assert_eq!(classify(&ambiguous), RetryClass::Transient);
 
     let nonsense = ask_canned("SSH-2.0-OpenSSH", b"").await.unwrap_err();
     assert!(matches!(nonsense, CallError::Connect(_)), "{nonsense:?}");
 
-    let clean_end = ask_canned(
-        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream",
-        b"event: ping\n",
-    )
-    .await
-    .unwrap_err();
+    let clean_end =
+        ask_canned("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream", b"event: ping\n").await.unwrap_err();
     assert_eq!(clean_end, CallError::StreamCut { after_bytes: 12 });
 
     let untyped = &crate::agent::sample_streams::all()[0];
-    let reply = ask_canned("HTTP/1.1 200 OK\r\nx: y", &untyped.bytes)
-        .await
-        .unwrap();
+    let reply = ask_canned("HTTP/1.1 200 OK\r\nx: y", &untyped.bytes).await.unwrap();
     assert_eq!(reply.message.get(), untyped.message);
 }
 
 #[tokio::test]
 async fn huge_hostile_answers_are_bounded() {
     let flood = "\u{1b}]0;x\u{7}".repeat(1_000_000);
-    let error = ask_canned("HTTP/1.1 500 \x01\r\nrequest-id: \u{e9}", flood.as_bytes())
-        .await
-        .unwrap_err();
+    let error = ask_canned("HTTP/1.1 500 \x01\r\nrequest-id: \u{e9}", flood.as_bytes()).await.unwrap_err();
     let shown = format!("{error}");
-    assert!(
-        shown.chars().count() < 1000 && !shown.chars().any(char::is_control),
-        "{shown}"
-    );
+    assert!(shown.chars().count() < 1000 && !shown.chars().any(char::is_control), "{shown}");
 
     let endless = [b"data: ".as_slice(), &vec![b'x'; 10 * 1024 * 1024]].concat();
-    let error = ask_canned(
-        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream",
-        &endless,
-    )
-    .await
-    .unwrap_err();
+    let error = ask_canned("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream", &endless).await.unwrap_err();
     assert!(matches!(error, CallError::TooLarge(_)), "{error:?}");
 }

@@ -48,8 +48,7 @@ fn every_flipped_bit_is_found_and_placed() {
             fs::write(&path, &bytes).unwrap();
             let report = scratch.verify();
             let line = 1 + good[..bit / 8].iter().filter(|byte| **byte == b'\n').count();
-            let place =
-                if file.ends_with(".jsonl") { format!("{file} line {line} (seq") } else { file.clone() };
+            let place = if file.ends_with(".jsonl") { format!("{file} line {line} (seq") } else { file.clone() };
             let named = report.problems.iter().any(|problem| problem.place.starts_with(&place));
             assert!(named, "bit {bit} of {file}: {:?}", report.problems);
             bytes[bit / 8] = good[bit / 8];

@@ -49,9 +49,7 @@ fn garbage_behind_the_last_line_is_torn() {
     let half_a_line = whole[..whole.len() / 3].to_vec();
     let endless = vec![b'x'; 3 << 20];
     let zeros = vec![0; 4096];
-    for tail in
-        [&b"garbage\n"[..], b"\n", b"\n\n\n", b"{}\n", b"\xff\xfe\n\x00", &zeros, &half_a_line, &endless]
-    {
+    for tail in [&b"garbage\n"[..], b"\n", b"\n\n\n", b"{}\n", b"\xff\xfe\n\x00", &zeros, &half_a_line, &endless] {
         scratch.set_bytes(&[&whole, tail].concat());
         let error = read(&scratch.run).find_map(Result::err).unwrap();
         assert!(matches!(error, JournalError::Torn { line: 3, seq: 2, .. }), "{error}");

@@ -152,8 +152,7 @@ fn a_closed_journal_says_so() {
 #[test]
 fn a_writer_does_not_start_on_the_wrong_tail() {
     let (scratch, _) = Scratch::filled(2);
-    let started =
-        Writer::start(&scratch.run, scratch.fresh(), Box::new(StoppedClock), WriterOptions::default());
+    let started = Writer::start(&scratch.run, scratch.fresh(), Box::new(StoppedClock), WriterOptions::default());
     assert!(matches!(started, Err(JournalError::Corrupt { .. })), "{started:?}");
 }
 

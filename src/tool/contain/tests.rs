@@ -19,19 +19,13 @@ fn place() -> Place {
     std::fs::create_dir(&outside).unwrap();
     std::fs::write(outside.join("secret"), "secret").unwrap();
     std::fs::write(workspace.join("in"), "in").unwrap();
-    Place {
-        _folder: folder,
-        workspace,
-        outside,
-    }
+    Place { _folder: folder, workspace, outside }
 }
 
 fn read(root: &Root, asked: &str) -> Result<String, String> {
     let mut text = String::new();
     let path = root.relative(asked)?;
-    root.read(&path)?
-        .read_to_string(&mut text)
-        .map_err(|error| error.to_string())?;
+    root.read(&path)?.read_to_string(&mut text).map_err(|error| error.to_string())?;
     Ok(text)
 }
 
@@ -46,25 +40,14 @@ fn inside_works() {
     let place = place();
     let root = Root::open(&place.workspace).unwrap();
     symlink("../in", place.workspace.join("sub/link")).unwrap();
-    for asked in [
-        "in",
-        "./in",
-        "sub/link",
-        &place.workspace.join("in").display().to_string(),
-    ] {
+    for asked in ["in", "./in", "sub/link", &place.workspace.join("in").display().to_string()] {
         assert_eq!(read(&root, asked).as_deref(), Ok("in"), "{asked}");
     }
     write(&root, "a/b/c", &[]).unwrap();
-    assert_eq!(
-        std::fs::read_to_string(place.workspace.join("a/b/c")).unwrap(),
-        "new"
-    );
+    assert_eq!(std::fs::read_to_string(place.workspace.join("a/b/c")).unwrap(), "new");
     // Through the symlink, the real file is replaced and the link stays.
     write(&root, "sub/link", &[]).unwrap();
-    assert_eq!(
-        std::fs::read_to_string(place.workspace.join("in")).unwrap(),
-        "new"
-    );
+    assert_eq!(std::fs::read_to_string(place.workspace.join("in")).unwrap(), "new");
     assert!(place.workspace.join("sub/link").is_symlink());
 }
 
@@ -98,22 +81,12 @@ fn outside_is_refused() {
         assert!(read(&root, asked).is_err(), "read {asked}");
         assert!(write(&root, asked, &[]).is_err(), "write {asked}");
     }
-    assert!(
-        read(&root, "leak")
-            .unwrap_err()
-            .contains("leaves the workspace")
-    );
+    assert!(read(&root, "leak").unwrap_err().contains("leaves the workspace"));
     assert!(write(&root, "out/new", &[]).is_err());
     assert!(write(&root, "out/deep/new", &[]).is_err());
-    let left: Vec<_> = std::fs::read_dir(&place.outside)
-        .unwrap()
-        .flatten()
-        .collect();
+    let left: Vec<_> = std::fs::read_dir(&place.outside).unwrap().flatten().collect();
     assert_eq!(left.len(), 1);
-    assert_eq!(
-        std::fs::read_to_string(place.outside.join("secret")).unwrap(),
-        "secret"
-    );
+    assert_eq!(std::fs::read_to_string(place.outside.join("secret")).unwrap(), "secret");
 }
 
 #[test]
@@ -151,17 +124,9 @@ fn protected_is_refused_by_any_name() {
     for asked in refused {
         assert!(write(&root, asked, &protected).is_err(), "{asked}");
     }
-    assert_eq!(
-        std::fs::read_to_string(work.join("AGENTS.md")).unwrap(),
-        "old"
-    );
+    assert_eq!(std::fs::read_to_string(work.join("AGENTS.md")).unwrap(), "old");
     assert!(!work.join("evidence/deep").exists() && !work.join("sub/.git").exists());
-    for asked in [
-        "AGENTS.md.bak",
-        "evidence2/x",
-        "scratch/STOPPED",
-        ".gitignore",
-    ] {
+    for asked in ["AGENTS.md.bak", "evidence2/x", "scratch/STOPPED", ".gitignore"] {
         write(&root, asked, &protected).unwrap_or_else(|error| panic!("{asked}: {error}"));
     }
 }
@@ -172,10 +137,7 @@ fn a_hard_link_keeps_its_content() {
     let root = Root::open(&place.workspace).unwrap();
     std::fs::hard_link(place.outside.join("secret"), place.workspace.join("hard")).unwrap();
     write(&root, "hard", &[]).unwrap();
-    assert_eq!(
-        std::fs::read_to_string(place.outside.join("secret")).unwrap(),
-        "secret"
-    );
+    assert_eq!(std::fs::read_to_string(place.outside.join("secret")).unwrap(), "secret");
     assert_eq!(read(&root, "hard").as_deref(), Ok("new"));
 }
 
@@ -184,19 +146,8 @@ fn special_files_do_not_hang() {
     let place = place();
     let root = Root::open(&place.workspace).unwrap();
     let fifo = place.workspace.join("fifo");
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        &fifo,
-        FileType::Fifo,
-        Mode::from_raw_mode(0o600),
-        0,
-    )
-    .unwrap();
-    assert!(
-        read(&root, "fifo")
-            .unwrap_err()
-            .contains("not a regular file")
-    );
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    assert!(read(&root, "fifo").unwrap_err().contains("not a regular file"));
     assert!(write(&root, "fifo", &[]).is_err());
     assert!(read(&root, "sub").unwrap_err().contains("folder"));
     assert!(write(&root, "sub", &[]).is_err());
@@ -212,15 +163,6 @@ fn mode_bits_are_kept_and_no_temporary_stays() {
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o751)).unwrap();
     write(&root, "in", &[]).unwrap();
     assert_eq!(std::fs::metadata(&script).unwrap().mode() & 0o7777, 0o751);
-    let names: Vec<_> = std::fs::read_dir(&place.workspace)
-        .unwrap()
-        .flatten()
-        .map(|e| e.file_name())
-        .collect();
-    assert!(
-        names
-            .iter()
-            .all(|name| !name.to_string_lossy().contains("nightloop")),
-        "{names:?}"
-    );
+    let names: Vec<_> = std::fs::read_dir(&place.workspace).unwrap().flatten().map(|e| e.file_name()).collect();
+    assert!(names.iter().all(|name| !name.to_string_lossy().contains("nightloop")), "{names:?}");
 }

@@ -6,8 +6,8 @@
 
 /// Words that stand before a command and run it.
 const CARRIERS: [&str; 22] = [
-    "sudo", "doas", "env", "command", "builtin", "exec", "nohup", "time", "nice", "setsid",
-    "xargs", "eval", "timeout", "if", "then", "else", "elif", "while", "until", "do", "!", "{",
+    "sudo", "doas", "env", "command", "builtin", "exec", "nohup", "time", "nice", "setsid", "xargs", "eval", "timeout",
+    "if", "then", "else", "elif", "while", "until", "do", "!", "{",
 ];
 
 /// The commands in a command line: cut at separators, and inside substitutions too.
@@ -26,17 +26,13 @@ pub(super) fn parts(text: &str) -> Vec<String> {
             continue;
         }
         match character {
-            '&' | '|' | ';' | '\n' | '\r' | '`' | '(' | ')' => {
-                parts.push(std::mem::take(&mut part))
-            }
+            '&' | '|' | ';' | '\n' | '\r' | '`' | '(' | ')' => parts.push(std::mem::take(&mut part)),
             other => part.push(other),
         }
         rest = &rest[character.len_utf8()..];
     }
     parts.push(part);
-    let spaced = parts
-        .iter()
-        .map(|part| one_space(part.strip_suffix('$').unwrap_or(part)));
+    let spaced = parts.iter().map(|part| one_space(part.strip_suffix('$').unwrap_or(part)));
     spaced.filter(|part| !part.is_empty()).collect()
 }
 
@@ -45,10 +41,7 @@ pub(super) fn parts(text: &str) -> Vec<String> {
 pub(super) fn readings(text: &str) -> Vec<String> {
     let mut readings = vec![text.trim().to_owned(), one_space(text)];
     for part in parts(text) {
-        let bare: String = part
-            .chars()
-            .filter(|c| !matches!(c, '"' | '\'' | '\\'))
-            .collect();
+        let bare: String = part.chars().filter(|c| !matches!(c, '"' | '\'' | '\\')).collect();
         let bare = one_space(&bare);
         let mut words: &str = &bare;
         loop {
@@ -84,11 +77,7 @@ fn leads(word: &str) -> bool {
 fn without_folder(words: &str) -> String {
     let (program, rest) = words.split_once(' ').unwrap_or((words, ""));
     let name = program.rsplit('/').next().unwrap_or(program);
-    if rest.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{name} {rest}")
-    }
+    if rest.is_empty() { name.to_owned() } else { format!("{name} {rest}") }
 }
 
 fn one_space(text: &str) -> String {

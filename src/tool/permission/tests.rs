@@ -5,12 +5,7 @@ use serde_json::json;
 use super::*;
 
 fn rules(allow: &[&str], ask: &[&str], deny: &[&str]) -> Rules {
-    let own = |rules: &[&str]| {
-        rules
-            .iter()
-            .map(|rule| (*rule).to_owned())
-            .collect::<Vec<_>>()
-    };
+    let own = |rules: &[&str]| rules.iter().map(|rule| (*rule).to_owned()).collect::<Vec<_>>();
     Rules::parse(&own(allow), &own(ask), &own(deny)).unwrap()
 }
 
@@ -19,15 +14,11 @@ fn bash(rules: &Rules, command: &str) -> Verdict {
 }
 
 fn denied(rule: &str) -> Verdict {
-    Verdict::Denied {
-        rule: rule.to_owned(),
-    }
+    Verdict::Denied { rule: rule.to_owned() }
 }
 
 fn allowed(rule: &str) -> Verdict {
-    Verdict::Allowed {
-        rule: rule.to_owned(),
-    }
+    Verdict::Allowed { rule: rule.to_owned() }
 }
 
 #[test]
@@ -67,10 +58,7 @@ fn any_part_that_is_denied_denies_the_whole() {
     assert_eq!(bash(&rules, "git push"), denied("shell(git push*)"));
     assert_eq!(bash(&rules, "git push --force"), denied("shell(git push*)"));
     for command in ["rm x", "git status", "echo hi", ""] {
-        assert!(
-            matches!(bash(&rules, command), Verdict::Allowed { .. }),
-            "{command}"
-        );
+        assert!(matches!(bash(&rules, command), Verdict::Allowed { .. }), "{command}");
     }
 }
 
@@ -80,32 +68,19 @@ fn allow_needs_every_part() {
     assert_eq!(bash(&rules, "git status"), allowed("bash(git *)"));
     assert_eq!(bash(&rules, "git"), allowed("bash(git *)"));
     assert_eq!(bash(&rules, "git status 2>&1"), allowed("bash(git *)"));
-    assert_eq!(
-        bash(&rules, "git add . && cargo test"),
-        allowed("bash(git *), bash(cargo test)")
-    );
+    assert_eq!(bash(&rules, "git add . && cargo test"), allowed("bash(git *), bash(cargo test)"));
     assert_eq!(bash(&rules, "git status; make"), allowed("default"));
     assert_eq!(bash(&rules, "git log $(make)"), allowed("default"));
     assert_eq!(bash(&rules, "gitk"), allowed("default"));
     assert_eq!(bash(&rules, "cargo test --all"), allowed("default"));
-    assert_eq!(
-        bash(&rules, "git pull && curl x"),
-        Verdict::Ask {
-            rule: "bash(curl *)".to_owned()
-        }
-    );
+    assert_eq!(bash(&rules, "git pull && curl x"), Verdict::Ask { rule: "bash(curl *)".to_owned() });
 }
 
 #[test]
 fn order_is_deny_ask_allow() {
     let all = rules(&["bash"], &["bash(x*)"], &["bash(xy*)"]);
     assert_eq!(bash(&all, "xyz"), denied("bash(xy*)"));
-    assert_eq!(
-        bash(&all, "xz"),
-        Verdict::Ask {
-            rule: "bash(x*)".to_owned()
-        }
-    );
+    assert_eq!(bash(&all, "xz"), Verdict::Ask { rule: "bash(x*)".to_owned() });
     assert_eq!(bash(&all, "z"), allowed("bash"));
     assert_eq!(bash(&Rules::default(), "z"), allowed("default"));
     assert_eq!(bash(&rules(&[], &[], &["*"]), "z"), denied("*"));
@@ -113,19 +88,9 @@ fn order_is_deny_ask_allow() {
 
 #[test]
 fn paths() {
-    let rules = rules(
-        &["write(src/*)"],
-        &["edit(docs/*)"],
-        &["write(secrets/*)", "read(**/.env)"],
-    );
+    let rules = rules(&["write(src/*)"], &["edit(docs/*)"], &["write(secrets/*)", "read(**/.env)"]);
     let on = |tool: &str, path: &str| rules.decide(tool, &json!({ "path": path }));
-    for path in [
-        "secrets/a",
-        "./secrets/a",
-        "x/../secrets/a/b",
-        "/work/secrets/a",
-        "secrets//a",
-    ] {
+    for path in ["secrets/a", "./secrets/a", "x/../secrets/a/b", "/work/secrets/a", "secrets//a"] {
         assert_eq!(on("write_file", path), denied("write(secrets/*)"), "{path}");
         assert_eq!(on("edit_file", path), denied("write(secrets/*)"), "{path}");
     }
@@ -133,12 +98,7 @@ fn paths() {
     assert_eq!(on("read_file", "a/.env"), denied("read(**/.env)"));
     assert_eq!(on("read_file", ".env"), denied("read(**/.env)"));
     assert_eq!(on("grep_search", ".env"), denied("read(**/.env)"));
-    assert_eq!(
-        on("write_file", "docs/a"),
-        Verdict::Ask {
-            rule: "edit(docs/*)".to_owned()
-        }
-    );
+    assert_eq!(on("write_file", "docs/a"), Verdict::Ask { rule: "edit(docs/*)".to_owned() });
     assert_eq!(on("write_file", "src/a/b"), allowed("write(src/*)"));
     assert_eq!(on("write_file", "src/../a"), allowed("default"));
 }
@@ -146,13 +106,7 @@ fn paths() {
 #[test]
 fn odd_inputs_are_decided_too() {
     let rules = rules(&["bash(git *)"], &[], &["read(secret)"]);
-    for input in [
-        json!(null),
-        json!([]),
-        json!({ "command": 3 }),
-        json!({ "path": {} }),
-        json!("rm"),
-    ] {
+    for input in [json!(null), json!([]), json!({ "command": 3 }), json!({ "path": {} }), json!("rm")] {
         for tool in ["bash", "read_file", "nonsense"] {
             assert_eq!(rules.decide(tool, &input), allowed("default"));
         }

@@ -23,10 +23,7 @@ fn run_now(spec: CommandSpec) -> ProcessOutcome {
 }
 
 fn run_with(spec: CommandSpec, cancel: &CancellationToken) -> ProcessOutcome {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(run(spec, cancel))
 }
 
@@ -41,18 +38,11 @@ fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
 
 fn alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(") ")
-        .next()
-        .is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
+    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
 }
 
 fn pid_in(file: &std::path::Path) -> Option<u32> {
-    std::fs::read_to_string(file)
-        .ok()
-        .filter(|text| text.ends_with('\n'))?
-        .trim()
-        .parse()
-        .ok()
+    std::fs::read_to_string(file).ok().filter(|text| text.ends_with('\n'))?.trim().parse().ok()
 }
 
 #[test]
@@ -68,12 +58,8 @@ fn ends_are_told_apart() {
     assert!(matches!(run_now(empty).end, End::NotStarted(_)));
     let mut nowhere = sh("exit 0", &marker());
     nowhere.cwd = "/no/such/folder".into();
-    assert!(
-        matches!(run_now(nowhere).end, End::NotStarted(why) if why.contains("/no/such/folder"))
-    );
-    assert!(
-        matches!(run_now(sh("echo \0", &marker())).end, End::NotStarted(why) if why.contains("NUL"))
-    );
+    assert!(matches!(run_now(nowhere).end, End::NotStarted(why) if why.contains("/no/such/folder")));
+    assert!(matches!(run_now(sh("echo \0", &marker())).end, End::NotStarted(why) if why.contains("NUL")));
     let long = run_now(sh(&"x".repeat(1 << 20), &marker()));
     assert!(matches!(long.end, End::NotStarted(why) if why.contains("too long")));
 }
@@ -102,11 +88,7 @@ fn environment_is_the_allow_list() {
     spec.env = vec![("EXTRA".to_owned(), "1".to_owned())];
     let outcome = run_now(spec);
     let text = String::from_utf8(outcome.stdout.bytes).unwrap();
-    let names: Vec<&str> = text
-        .lines()
-        .filter_map(|line| line.split_once('='))
-        .map(|(name, _)| name)
-        .collect();
+    let names: Vec<&str> = text.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
     for name in &names {
         let known = INHERITED.contains(name)
             || name.starts_with("LC_")
@@ -122,10 +104,8 @@ fn environment_is_the_allow_list() {
 
 #[test]
 fn own_session_and_no_core_dumps() {
-    let outcome = run_now(sh(
-        "cut -d' ' -f1,5,6 /proc/self/stat; cut -d' ' -f1,5,6 /proc/$$/stat; ulimit -c",
-        &marker(),
-    ));
+    let outcome =
+        run_now(sh("cut -d' ' -f1,5,6 /proc/self/stat; cut -d' ' -f1,5,6 /proc/$$/stat; ulimit -c", &marker()));
     let text = String::from_utf8(outcome.stdout.bytes).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     let leader: Vec<&str> = lines[1].split(' ').collect();
@@ -142,33 +122,17 @@ fn giant_line_is_bounded() {
     assert_eq!(outcome.end, End::Exited(0));
     assert_eq!(outcome.stdout.total, SIZE as u64);
     assert!(outcome.stdout.truncated);
-    assert!(
-        outcome.stdout.bytes.len() < 1100,
-        "{}",
-        outcome.stdout.bytes.len()
-    );
+    assert!(outcome.stdout.bytes.len() < 1100, "{}", outcome.stdout.bytes.len());
     assert_eq!(outcome.stdout.sha256, Digest::of(&vec![b'x'; SIZE]));
 }
 
 /// Each script leaves a process behind in its own way, and then does not end.
 const ESCAPES: [(&str, &str); 6] = [
     ("background child", "sleep 600 & echo $! >$PIDFILE; wait"),
-    (
-        "ignores TERM",
-        "trap '' TERM; echo $$ >$PIDFILE; while :; do sleep 600; done",
-    ),
-    (
-        "setsid",
-        "setsid sh -c 'echo $$ >$PIDFILE; exec sleep 600' & wait; sleep 600",
-    ),
-    (
-        "double fork",
-        "(setsid sh -c 'echo $$ >$PIDFILE; exec sleep 600' &) ; sleep 600",
-    ),
-    (
-        "setsid, ignores TERM",
-        "(setsid sh -c 'trap \"\" TERM; echo $$ >$PIDFILE; sleep 600; sleep 600' &); sleep 600",
-    ),
+    ("ignores TERM", "trap '' TERM; echo $$ >$PIDFILE; while :; do sleep 600; done"),
+    ("setsid", "setsid sh -c 'echo $$ >$PIDFILE; exec sleep 600' & wait; sleep 600"),
+    ("double fork", "(setsid sh -c 'echo $$ >$PIDFILE; exec sleep 600' &) ; sleep 600"),
+    ("setsid, ignores TERM", "(setsid sh -c 'trap \"\" TERM; echo $$ >$PIDFILE; sleep 600; sleep 600' &); sleep 600"),
     (
         "no marker, but a parent",
         "env -i PIDFILE=$PIDFILE PATH=$PATH setsid sh -c 'echo $$ >$PIDFILE; exec sleep 600' & wait; sleep 600",
@@ -215,11 +179,7 @@ fn timeout_leaves_no_survivors() {
 
 #[test]
 fn normal_exit_leaves_no_survivors() {
-    for script in [
-        "sleep 600 & exit 5",
-        "(setsid sleep 600 &) ; exit 5",
-        "setsid setsid sleep 600 & exit 5",
-    ] {
+    for script in ["sleep 600 & exit 5", "(setsid sleep 600 &) ; exit 5", "setsid setsid sleep 600 & exit 5"] {
         let mark = marker();
         assert_eq!(run_now(sh(script, &mark)).end, End::Exited(5));
         assert_eq!(survivors(&mark), Vec::<u32>::new(), "{script}");
@@ -229,27 +189,16 @@ fn normal_exit_leaves_no_survivors() {
 #[test]
 fn a_dropped_future_ends_the_command() {
     let mark = marker();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let cancel = CancellationToken::new();
     runtime.block_on(async {
-        let running = run(
-            sh(
-                "trap '' TERM; setsid sleep 600 & sleep 600; sleep 600",
-                &mark,
-            ),
-            &cancel,
-        );
+        let running = run(sh("trap '' TERM; setsid sleep 600 & sleep 600; sleep 600", &mark), &cancel);
         tokio::select! {
             outcome = running => panic!("ended: {outcome:?}"),
             () = async { while survivors(&mark).len() < 3 { tokio::task::yield_now().await } } => {}
         }
     });
-    wait_for("the dropped command to be gone", || {
-        survivors(&mark).is_empty()
-    });
+    wait_for("the dropped command to be gone", || survivors(&mark).is_empty());
 }
 
 /// A process that kept the pipe but shook off session, parent and marker: not found, and not
@@ -267,15 +216,9 @@ fn inherited_pipe_does_not_hang() {
     let held = alive(holder);
     let pid = rustix::process::Pid::from_raw(i32::try_from(holder).unwrap()).unwrap();
     let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-    assert_eq!(
-        (outcome.end, outcome.stdout.bytes.as_slice()),
-        (End::Exited(0), &b"done\n"[..])
-    );
+    assert_eq!((outcome.end, outcome.stdout.bytes.as_slice()), (End::Exited(0), &b"done\n"[..]));
     // Still holding the pipe: so it was not its end that let us go.
-    assert!(
-        held,
-        "the command ended only with the process that held its pipe"
-    );
+    assert!(held, "the command ended only with the process that held its pipe");
 }
 
 #[test]
@@ -294,21 +237,12 @@ fn sweep_kills_marked_escapees_and_nobody_else() {
     become_subreaper();
     let (mark, other) = (marker(), marker());
     let start = |mark: &str, script: &str| {
-        Command::new("/bin/sh")
-            .args(["-c", script])
-            .env(RUN_VAR, mark)
-            .status()
-            .unwrap();
+        Command::new("/bin/sh").args(["-c", script]).env(RUN_VAR, mark).status().unwrap();
     };
     start(&mark, "setsid sleep 600 & exit 0");
-    start(
-        &mark,
-        "(setsid sh -c 'setsid sleep 600 & trap \"\" TERM; sleep 600' &)",
-    );
+    start(&mark, "(setsid sh -c 'setsid sleep 600 & trap \"\" TERM; sleep 600' &)");
     start(&other, "setsid sleep 600 & exit 0");
-    wait_for("the escapees", || {
-        survivors(&mark).len() >= 4 && survivors(&other).len() == 1
-    });
+    wait_for("the escapees", || survivors(&mark).len() >= 4 && survivors(&other).len() == 1);
     let escapees = survivors(&mark);
     assert!(sweep(&mark) >= escapees.len());
     assert_eq!(survivors(&mark), Vec::<u32>::new());

@@ -16,12 +16,7 @@ fn names(snapshot: &TreeSnapshot) -> Vec<&str> {
 /// Sets the times of a file an hour back, so that it counts as settled.
 fn age(path: &Path) {
     let then = SystemTime::now() - std::time::Duration::from_secs(3600);
-    File::options()
-        .append(true)
-        .open(path)
-        .unwrap()
-        .set_modified(then)
-        .unwrap();
+    File::options().append(true).open(path).unwrap().set_modified(then).unwrap();
 }
 
 /// A cache as if it had been taken ten seconds later than it was.
@@ -34,16 +29,7 @@ fn later(mut cache: TreeCache) -> TreeCache {
 fn sees_what_counts() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
-    for path in [
-        "src/a.rs",
-        ".hidden",
-        "target/x",
-        "deep/target/y",
-        "evidence/e",
-        "logs/l",
-        ".git/HEAD",
-        "evidence2",
-    ] {
+    for path in ["src/a.rs", ".hidden", "target/x", "deep/target/y", "evidence/e", "logs/l", ".git/HEAD", "evidence2"] {
         fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
         fs::write(root.join(path), path).unwrap();
     }
@@ -51,22 +37,9 @@ fn sees_what_counts() {
     symlink("/etc/passwd", root.join("link")).unwrap();
     fs::write(root.join(std::ffi::OsStr::from_bytes(b"bad\xffname")), "").unwrap();
     let (tree, _) = shot(root, None);
-    assert_eq!(
-        names(&tree),
-        [
-            ".gitignore",
-            ".hidden",
-            "bad\\xffname",
-            "evidence2",
-            "link",
-            "src/a.rs"
-        ]
-    );
+    assert_eq!(names(&tree), [".gitignore", ".hidden", "bad\\xffname", "evidence2", "link", "src/a.rs"]);
     assert_eq!(tree.files["src/a.rs"].sha256, Digest::of(b"src/a.rs"));
-    assert_eq!(
-        tree.files["link"].sha256,
-        Digest::of(b"symlink\0/etc/passwd")
-    );
+    assert_eq!(tree.files["link"].sha256, Digest::of(b"symlink\0/etc/passwd"));
     assert!(tree.skipped.is_empty(), "{:?}", tree.skipped);
 }
 
@@ -136,12 +109,7 @@ fn cache_is_used_only_for_settled_unchanged_files() {
     let cache = later(poisoned());
     let modified = fs::metadata(&path).unwrap().modified().unwrap();
     fs::write(&path, "TEXT").unwrap();
-    File::options()
-        .append(true)
-        .open(&path)
-        .unwrap()
-        .set_modified(modified)
-        .unwrap();
+    File::options().append(true).open(&path).unwrap().set_modified(modified).unwrap();
     assert_eq!(seen(&cache), Digest::of(b"TEXT"));
     // Replaced by another file.
     let cache = later(poisoned());

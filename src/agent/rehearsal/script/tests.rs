@@ -5,28 +5,13 @@ use super::*;
 #[test]
 fn the_documented_example_parses() {
     let page = include_str!("../../../../docs/rehearsal.md");
-    let examples: Vec<&str> = page
-        .split("```yaml\n")
-        .skip(1)
-        .filter_map(|rest| rest.split("```").next())
-        .collect();
+    let examples: Vec<&str> = page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(!examples.is_empty());
     let script = Script::parse(examples[0], "docs/rehearsal.md").unwrap();
-    let faults: Vec<&Fault> = script
-        .steps
-        .iter()
-        .flat_map(|s| &s.turns)
-        .flat_map(|t| &t.faults)
-        .collect();
+    let faults: Vec<&Fault> = script.steps.iter().flat_map(|s| &s.turns).flat_map(|t| &t.faults).collect();
     let shows = |wanted: fn(&Fault) -> bool| faults.iter().any(|fault| wanted(fault));
     assert!(shows(|f| matches!(f, Fault::Http { code: Some(_), .. })));
-    assert!(shows(|f| matches!(
-        f,
-        Fault::Http {
-            retry_after: Some(_),
-            ..
-        }
-    )));
+    assert!(shows(|f| matches!(f, Fault::Http { retry_after: Some(_), .. })));
     assert!(shows(|f| matches!(f, Fault::CutAfterBytes(_))));
     assert!(shows(|f| matches!(f, Fault::Reset)));
     assert!(shows(|f| matches!(f, Fault::StreamError { .. })));
@@ -36,50 +21,29 @@ fn the_documented_example_parses() {
 }
 
 fn with_turn(turn: &str) -> Result<Script, ScriptError> {
-    Script::parse(
-        &format!("rehearsal: 1\nsteps:\n  - role: scout\n    turns:\n      - {turn}\n"),
-        "s.yaml",
-    )
+    Script::parse(&format!("rehearsal: 1\nsteps:\n  - role: scout\n    turns:\n      - {turn}\n"), "s.yaml")
 }
 
 #[test]
 fn mistakes_are_refused_with_their_place() {
     for (turn, words) in [
         ("{ txt: a }", "unknown field"),
-        (
-            "{ text: a, calls: [{ tool: b, input: {}, raw_input: '{' }] }",
-            "either",
-        ),
+        ("{ text: a, calls: [{ tool: b, input: {}, raw_input: '{' }] }", "either"),
         ("{ text: a, calls: [{ tool: '' }] }", "empty"),
-        (
-            "{ text: a, calls: [{ tool: b, inputs: {} }] }",
-            "unknown field",
-        ),
-        (
-            "{ text: a, faults: [{ http: 529, html: 502 }] }",
-            "one kind",
-        ),
+        ("{ text: a, calls: [{ tool: b, inputs: {} }] }", "unknown field"),
+        ("{ text: a, faults: [{ http: 529, html: 502 }] }", "one kind"),
         ("{ text: a, faults: [{}] }", "names one of"),
         ("{ text: a, faults: [{ http: 200 }] }", "400 to 599"),
         ("{ text: a, faults: [{ cut: hair }] }", "reset"),
         ("{ text: a, faults: [{ stall_ms: 5, code: x }] }", "belong"),
-        (
-            "{ text: a, faults: [{ html: 502, message: x }] }",
-            "belongs",
-        ),
-        (
-            "{ text: a, faults: [{ malformed_sse: false }] }",
-            "leave it out",
-        ),
+        ("{ text: a, faults: [{ html: 502, message: x }] }", "belongs"),
+        ("{ text: a, faults: [{ malformed_sse: false }] }", "leave it out"),
         ("{ text: a, usage: { tokens: 1 } }", "unknown field"),
         ("{ text: a, delay_ms: -1 }", "delay_ms"),
     ] {
         let error = with_turn(turn).unwrap_err();
         assert!(error.message.contains(words), "{turn}: {error}");
-        assert!(
-            error.line.is_some() && error.column.is_some(),
-            "{turn}: {error:?}"
-        );
+        assert!(error.line.is_some() && error.column.is_some(), "{turn}: {error:?}");
         assert!(error.to_string().starts_with("s.yaml:"), "{error}");
     }
 }
@@ -90,26 +54,11 @@ fn the_frame_is_checked_too() {
     for (yaml, words) in [
         (format!("rehearsal: 2\nsteps: [{step}]"), "rehearsal: 1"),
         (format!("steps: [{step}]"), "rehearsal"),
-        (
-            "rehearsal: 1\nsteps: [{ role: a, paraphrase: 1, turns: [] }]".to_owned(),
-            "unknown field",
-        ),
-        (
-            "rehearsal: 1\nsteps: [{ turns: [{ text: x }] }]".to_owned(),
-            "role",
-        ),
-        (
-            "rehearsal: 1\nsteps: [{ role: '', turns: [{ text: x }] }]".to_owned(),
-            "empty role",
-        ),
-        (
-            "rehearsal: 1\nsteps: [{ role: a, turns: [] }]".to_owned(),
-            "no turns",
-        ),
-        (
-            format!("rehearsal: 1\nsteps: [{step}, {step}]"),
-            "step 2 repeats step 1",
-        ),
+        ("rehearsal: 1\nsteps: [{ role: a, paraphrase: 1, turns: [] }]".to_owned(), "unknown field"),
+        ("rehearsal: 1\nsteps: [{ turns: [{ text: x }] }]".to_owned(), "role"),
+        ("rehearsal: 1\nsteps: [{ role: '', turns: [{ text: x }] }]".to_owned(), "empty role"),
+        ("rehearsal: 1\nsteps: [{ role: a, turns: [] }]".to_owned(), "no turns"),
+        (format!("rehearsal: 1\nsteps: [{step}, {step}]"), "step 2 repeats step 1"),
         ("rehearsal: [".to_owned(), ""),
         (" ".repeat(MAX_SCRIPT_BYTES + 1), "limit"),
     ] {
@@ -122,11 +71,7 @@ fn the_frame_is_checked_too() {
 fn a_named_iteration_wins_over_any() {
     let yaml = "rehearsal: 1\nsteps:\n- { role: a, turns: [{ text: any }] }\n- { role: a, iteration: 3, turns: [{ text: three }] }\n- { role: b, iteration: 0, turns: [{ text: b }] }\n";
     let script = Script::parse(yaml, "s").unwrap();
-    let text = |role, iteration| {
-        script
-            .step(role, iteration)
-            .and_then(|step| step.turns[0].text.clone())
-    };
+    let text = |role, iteration| script.step(role, iteration).and_then(|step| step.turns[0].text.clone());
     assert_eq!(text("a", Some(3)).as_deref(), Some("three"));
     assert_eq!(text("a", Some(4)).as_deref(), Some("any"));
     assert_eq!(text("a", None).as_deref(), Some("any"));

@@ -1,0 +1,64 @@
+//! How a finished run is told: exit code, and a few lines that matter at seven in the morning.
+
+use crate::engine::error::code;
+use crate::evidence::report;
+use crate::machine::event::Signal;
+use crate::machine::run::RunState;
+use crate::model::stop::{ExitStatus, StopReason};
+
+use super::text;
+
+/// The exit code of a run's end.
+pub fn exit_code(state: &RunState) -> u8 {
+    let Some(halted) = &state.halt else { return code::RESUMABLE };
+    match (halted.status, halted.signal) {
+        (ExitStatus::ExitConverged, _) => 0,
+        (ExitStatus::ExitBudgetExceeded, _) => 2,
+        (ExitStatus::ExitNeedInfo, _) => code::NEED_INFO,
+        (_, Some(Signal::UserInterrupt)) => 130,
+        (_, Some(Signal::Terminated)) => 143,
+        (_, Some(Signal::SpendLimit)) => code::RESUMABLE,
+        (ExitStatus::ExitBlocked, _) if halted.stop_reason == StopReason::BackpressureSignal => 4,
+        (ExitStatus::ExitBlocked | ExitStatus::ExitDiverged, _) => 1,
+    }
+}
+
+/// The end of a run in words.
+pub fn summary(state: &RunState) -> Vec<String> {
+    let Some(halted) = &state.halt else { return vec![format!("the run is in {}", state.state)] };
+    let mut lines =
+        vec![format!("{} ({})", halted.status, halted.stop_reason), format!("  {}", text::safe(&halted.detail))];
+    let certificate = state.iterations().rev().find_map(|iteration| iteration.certificate.as_ref());
+    if let Some(certificate) = certificate {
+        let residual = certificate.residual.map_or_else(|| "null".to_owned(), |r| r.to_string());
+        let met = certificate.acceptance_criteria_checklist.iter().filter(|f| f.met).count();
+        lines.push(format!(
+            "  certificate {} · residual {residual} · {met} of {} criteria met",
+            certificate.kind,
+            certificate.acceptance_criteria_checklist.len()
+        ));
+        for finding in certificate.acceptance_criteria_checklist.iter().filter(|finding| !finding.met) {
+            lines.push(format!("  unmet: {} ({})", text::safe(&finding.criterion), text::safe(&finding.why)));
+        }
+    }
+    let spent = &state.spent;
+    let cost = match (spent.cost_usd, spent.requests) {
+        (_, 0) => String::new(),
+        (Some(cost), _) => format!(" · ${cost}"),
+        (None, _) => " · cost unknown".to_owned(),
+    };
+    lines.push(format!(
+        "  {} iteration(s) · {} · {} tool calls · {} tokens{cost}",
+        spent.iterations,
+        text::duration(spent.millis),
+        spent.tool_calls,
+        text::count(spent.tokens()),
+    ));
+    if halted.status == ExitStatus::ExitBlocked {
+        lines.extend(report::next_actions(halted).into_iter().map(|action| format!("  next: {action}")));
+    }
+    if halted.status == ExitStatus::ExitNeedInfo {
+        lines.push("  next: add what is missing to loop.yaml, then `nightloop run` again.".to_owned());
+    }
+    lines
+}

@@ -1,0 +1,42 @@
+//! `nightloop stop`: asks a running loop to stop, by the file that every loop obeys.
+
+use std::path::Path;
+
+use clap::Args;
+
+use crate::engine::error::EngineError;
+use crate::engine::places::StateRoot;
+use crate::engine::session;
+use crate::engine::signals::STOP_FILE;
+use crate::evidence::store::{self, Durability};
+use crate::journal::{RunDir, RunLock};
+
+use super::{Outcome, select, text};
+
+#[derive(Debug, Args)]
+pub struct Options {
+    /// The run; default: the run of this directory.
+    run: Option<String>,
+}
+
+pub fn main(here: &Path, options: &Options) -> Outcome {
+    let root = StateRoot::locate()?;
+    let selected = select::run(&root, here, options.run.as_deref())?;
+    if let Some(note) = &selected.note {
+        text::line(note);
+    }
+    let dir = root.run(&selected.run);
+    let workspace = session::workspace_of(&RunDir::open(&dir)?)?;
+    if RunLock::owner(&dir).is_none() {
+        return Err(EngineError::usage(
+            format!("run {} is not running", selected.run),
+            "`nightloop status` shows how it ended",
+        ));
+    }
+    let path = workspace.join(STOP_FILE);
+    store::replace(&path, b"", Durability::Replaceable)
+        .map_err(|e| EngineError::io("cannot write the stop file", &path, e))?;
+    text::line(format!("run {} is asked to stop ({})", selected.run, path.display()));
+    text::line("  go on later: remove that file, then `nightloop resume`");
+    Ok(0)
+}
