@@ -136,7 +136,7 @@ impl<'a> Driver<'a> {
 
     /// Passes one event through the machine and records what it says.
     pub(super) async fn record(&mut self, event: impl Into<Event>) -> Result<(), EngineError> {
-        let events = step::step(&self.session.state, Input::Record(event.into()));
+        let events = step::step(&self.session.state, Input::Record(Box::new(event.into())));
         self.append(events).await
     }
 

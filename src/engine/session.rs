@@ -224,7 +224,7 @@ fn run_started(run: &RunId, declaration: Declaration) -> RunStarted {
         reducer_version: REDUCER_VERSION,
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         loop_sha256: declaration.sha256,
-        declaration: declaration.file,
+        declaration: Box::new(declaration.file),
         budget,
         sandbox: sandbox::detect().name,
         warnings,

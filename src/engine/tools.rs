@@ -230,8 +230,10 @@ impl Driver<'_> {
 
     /// Several events that belong together, each passed through the machine.
     async fn record_all(&mut self, events: Vec<Event>) -> Result<(), EngineError> {
-        let checked: Vec<Event> =
-            events.into_iter().flat_map(|event| step::step(&self.session.state, Input::Record(event))).collect();
+        let checked: Vec<Event> = events
+            .into_iter()
+            .flat_map(|event| step::step(&self.session.state, Input::Record(Box::new(event))))
+            .collect();
         self.append(checked).await
     }
 }

@@ -29,7 +29,7 @@ pub enum Input {
     /// Nothing outside is needed; decide.
     Proceed,
     /// An effect was announced or is done.
-    Record(Event),
+    Record(Box<Event>),
 }
 
 /// Turns an input into events. An illegal input becomes one `input.rejected`.
@@ -37,7 +37,7 @@ pub fn step(state: &RunState, input: Input) -> Vec<Event> {
     match input {
         Input::Proceed => decide(state),
         Input::Record(event) => match legal(state, &event) {
-            Ok(()) => vec![event],
+            Ok(()) => vec![*event],
             Err(why) => {
                 vec![InputRejected { state: state.state, input: event.kind().to_owned(), why }.into()]
             }
