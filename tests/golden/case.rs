@@ -57,7 +57,7 @@ impl Case {
             "agents": {"model": {"backend": "rehearsal", "script": "rehearsal.yaml"}},
         });
         Self {
-            bench: Bench::new().file("NORTHSTAR.md", NORTHSTAR),
+            bench: Bench::in_memory().file("NORTHSTAR.md", NORTHSTAR),
             declared: declared.as_object().unwrap().clone(),
             turns: BTreeMap::new(),
             work: BTreeMap::new(),
@@ -196,6 +196,12 @@ impl Case {
 
     pub fn run(self) -> Ran {
         let ended = self.written().nightloop(&["run", "--headless"]);
+        Ran { bench: self.bench, ended }
+    }
+
+    /// Runs with one more environment variable.
+    pub fn run_with(self, name: &str, value: &str) -> Ran {
+        let ended = self.written().command(&["run", "--headless"]).env(name, value).output().unwrap().into();
         Ran { bench: self.bench, ended }
     }
 

@@ -8,4 +8,16 @@ mod support;
 mod case;
 mod sealed;
 
+mod budget;
+mod capsule;
 mod exits;
+mod faults;
+mod forbidden;
+mod gate;
+mod lanes;
+mod learnings;
+mod need_info;
+mod northstar;
+mod rung;
+mod stop;
+mod tools;
