@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::case::{Case, sh, solver_report, write};
-use crate::sealed::{Expect, check};
+use crate::sealed::{Expect, check, check_evidence};
 
 #[test]
 fn a_check_that_was_edited_in_the_iteration_that_turned_it_green_counts_for_nothing() {
@@ -36,9 +36,11 @@ fn a_guard_may_change_while_its_check_stays_red() {
 fn a_generated_block_that_an_agent_edited_is_an_invariant_violation() {
     let edit = "sed 's/Attempt/Triumph/' AGENTS.md > copy && cat copy > AGENTS.md && rm copy";
     let ran = Case::two_steps().solver(1, [sh(edit)]).run();
-    let expect = Expect::blocked("INVARIANT_VIOLATION", &["0.5"]);
-    check(&ran, &expect);
-    assert!(ran.detail().contains("AGENTS.md"), "{}", ran.detail());
+    check_evidence(&ran, &Expect::blocked("INVARIANT_VIOLATION", &["0.5"]));
+    assert!(ran.detail().contains("generated block of AGENTS.md"), "{}", ran.detail());
+    // The file still differs from the journal, and `verify` says so.
+    let verified = ran.bench.nightloop(&["verify"]).expect(1);
+    assert!(verified.stdout.contains("AGENTS.md: the generated block differs"), "{}", verified.stdout);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::case::Case;
+use crate::case::{Case, Ran};
 use crate::sealed::{Expect, check};
 
 #[test]
@@ -53,14 +53,16 @@ fn old_iterations_shrink_to_their_facts() {
 
 #[test]
 fn earlier_runs_are_kept() {
-    let first = Case::two_steps().run();
+    let first = Case::two_steps().stale().declare("northstar", json!({})).run();
     check(&first, &Expect::exact(&["0.5", "0"]));
-    let (id, learned) = (first.report()["sandbox"].clone(), first.agents_md());
-    first.bench.nightloop(&["run", "--headless"]).expect(0);
-    let text = first.agents_md();
+    let (run, learned, report) = (first.bench.run_dir(), first.agents_md(), first.report());
+    let name = run.file_name().unwrap().to_str().unwrap().to_owned();
+    let ended = first.bench.nightloop(&["run", "--headless"]);
+    let second = Ran { ended, bench: first.bench };
+    check(&second, &Expect::exact(&["0"]));
+    let text = second.agents_md();
     assert!(text.starts_with(&learned) && text.len() > learned.len(), "{text}");
-    let archive = first.bench.workspace.join("evidence/archive");
-    assert_eq!(std::fs::read_dir(archive).unwrap().count(), 1);
-    assert_eq!(first.report()["sandbox"], id);
-    first.bench.nightloop(&["verify"]).expect(0);
+    let archived = second.text(&format!("evidence/archive/{name}/halting_report.json"));
+    assert_eq!(serde_json::from_str::<Value>(&archived).unwrap(), report);
+    second.bench.nightloop(&["verify", &name]).expect(0);
 }

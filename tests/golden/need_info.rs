@@ -26,7 +26,14 @@ fn a_goal() {
 #[test]
 fn acceptance_criteria() {
     missing(Case::two_steps().without("acceptance_criteria"), "NULL_INPUT", &["acceptance_criteria"]);
-    missing(Case::new(), "NULL_INPUT", &["acceptance_criteria"]);
+}
+
+#[test]
+fn an_empty_list_of_criteria_is_refused_with_its_place() {
+    let ran = Case::new().run();
+    assert_eq!(ran.ended.code, 3);
+    assert!(ran.ended.stderr.contains("acceptance_criteria is empty"), "{}", ran.ended.stderr);
+    assert!(!ran.bench.state.join("runs").exists() && !ran.bench.workspace.join("evidence").exists());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::case::{Case, Ran, argv, sh, skeptic_report, write};
+use crate::case::{Case, Ran, argv, call, skeptic_report, write};
 use crate::sealed::{Expect, check};
 
 fn promoted() -> Case {
@@ -60,11 +60,17 @@ fn an_interface_that_is_not_declared_blocks() {
     blocked(&promoted().without("api_surface").run(), "VERIFICATION_RUNG_FAILED");
 }
 
-/// The skeptic that judges `doc`, after the same look at the workspace four times.
-fn judging(look: &str) -> Value {
+/// The skeptic that judges `doc`, after the same look at a file four times.
+fn judging() -> Value {
     let met = json!({"judged": [{"criterion": "doc", "met": true, "artifact": "b", "why": "It reads well."}]});
-    let calls: Vec<Value> = (0..4).map(|_| sh(look)).chain([skeptic_report(1, Some(&met))]).collect();
+    let look = || call("read_file", json!({"path": ".state/seen"}));
+    let calls: Vec<Value> = [look(), look(), look(), look(), skeptic_report(1, Some(&met))].to_vec();
     json!([{"calls": calls}])
+}
+
+fn judged() -> Case {
+    let case = promoted().judged("doc").file(".gitignore", ".state/\n").file(".state/seen", "yes\n");
+    case.turns("skeptic", 1, judging())
 }
 
 fn paraphrased(ran: &Ran) -> usize {
@@ -73,7 +79,7 @@ fn paraphrased(ran: &Ran) -> usize {
 
 #[test]
 fn paraphrases_that_agree_pass() {
-    let ran = promoted().judged("doc").turns("skeptic", 1, judging("true")).run();
+    let ran = judged().run();
     check(&ran, &Expect::exact(&["0.666666666667", "0"]));
     assert_eq!(paraphrased(&ran), 5);
 }
@@ -81,10 +87,8 @@ fn paraphrases_that_agree_pass() {
 #[test]
 fn paraphrases_that_disagree_block() {
     // The script cannot tell a paraphrase from the first judgement, but the workspace can: the security
-    // command leaves a file in an ignored directory, and a skeptic who stumbles over it never reports.
-    let case = promoted().judged("doc").file(".gitignore", ".state/\n");
-    let case = case.declare("security", json!({"command": argv("mkdir -p .state && touch .state/seen")}));
-    let ran = case.turns("skeptic", 1, judging("test ! -e .state/seen")).run();
+    // command takes away what the skeptic reads first, and a skeptic who only fails never reports.
+    let ran = judged().declare("security", json!({"command": argv("rm .state/seen")})).run();
     check(&ran, &Expect::blocked("SEED_DISAGREEMENT", &["0.666666666667", "0"]));
     assert!(ran.detail().contains("0 of 5 agree"), "{}", ran.detail());
 }
