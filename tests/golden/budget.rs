@@ -40,7 +40,8 @@ fn the_time_of_the_run_cuts_a_tool_and_leaves_no_process() {
 
 #[test]
 fn tool_calls_of_the_run_are_counted_one_by_one() {
-    let ran = unmet(json!({"max_total_tool_calls": 5})).solver(0, [sh("true"), sh("true"), sh("true"), sh("true")]).run();
+    let ran =
+        unmet(json!({"max_total_tool_calls": 5})).solver(0, [sh("true"), sh("true"), sh("true"), sh("true")]).run();
     check(&ran, &Expect::budget("total_tool_calls", &["1"]));
     cut_is_told(&ran, "total_tool_calls 5 of 5");
     assert_eq!(ran.events("tool.intended").len(), 5);
@@ -72,9 +73,9 @@ fn tokens_are_reserved_before_they_are_spent() {
 fn a_call_that_cannot_fit_the_tokens_left_is_not_made() {
     let case = spender(unmet(json!({"max_total_tokens": 50_000})), json!({"input": 48_000, "output": 800}));
     let ran = case.run();
-    assert_eq!(ran.text("metric"), "1\n");
+    check(&ran, &Expect::budget("total_tokens", &["1"]));
     cut_is_told(&ran, "total_tokens ");
-    assert_eq!(ran.events("llm.requested").len(), 2);
+    assert_eq!((ran.text("metric").as_str(), ran.events("llm.requested").len()), ("1\n", 2));
 }
 
 #[test]
@@ -95,6 +96,14 @@ fn a_money_limit_without_a_price_is_refused() {
     assert_eq!(ran.ended.code, 64);
     assert!(ran.ended.stderr.contains("price"), "{}", ran.ended.stderr);
     assert!(!ran.bench.workspace.join("evidence").exists());
+}
+
+#[test]
+fn a_goal_that_is_reached_with_the_last_call_is_reached() {
+    let case = Case::new().check("a", "test -f a").solver(0, [write("a", "1\n")]);
+    let ran = case.declare("budget", json!({"max_total_tool_calls": 5})).run();
+    check(&ran, &Expect::exact(&["0"]));
+    assert_eq!(ran.events("tool.intended").len(), 5);
 }
 
 #[test]

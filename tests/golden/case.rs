@@ -13,7 +13,10 @@ use serde_json::{Map, Value, json};
 
 use crate::support::{Bench, Ended};
 
-const NORTHSTAR: &str = "# Northstar\n\n| id | Metric | Current | Target |\n|---|---|---|---|\n| vc-1 | steps | 0 | 100 |\n";
+const NORTHSTAR: &str =
+    "# Northstar\n\n| id | Metric | Current | Target |\n|---|---|---|---|\n| vc-1 | steps | 0 | 100 |\n";
+/// How many iterations the script knows.
+const SCRIPTED: u32 = 8;
 /// Nothing here takes this long; a test that waits longer has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -41,7 +44,6 @@ pub struct Case {
     turns: BTreeMap<(&'static str, u32), Value>,
     work: BTreeMap<u32, Vec<Value>>,
     verdicts: BTreeMap<u32, Value>,
-    scripted: u32,
     moves: bool,
 }
 
@@ -62,7 +64,6 @@ impl Case {
             turns: BTreeMap::new(),
             work: BTreeMap::new(),
             verdicts: BTreeMap::new(),
-            scripted: 8,
             moves: true,
         }
     }
@@ -147,12 +148,6 @@ impl Case {
         self.turns(role, iteration, turns)
     }
 
-    /// How many iterations the script knows.
-    pub fn scripted(mut self, iterations: u32) -> Self {
-        self.scripted = iterations;
-        self
-    }
-
     /// The solver does not move the Northstar by itself.
     pub fn stale(mut self) -> Self {
         self.moves = false;
@@ -174,7 +169,7 @@ impl Case {
 
     fn script(&self) -> Value {
         let mut steps = Vec::new();
-        for iteration in 0..self.scripted {
+        for iteration in 0..SCRIPTED {
             for role in ["scout", "solver", "skeptic"] {
                 let own = self.turns.get(&(role, iteration)).cloned();
                 let turns = own.unwrap_or_else(|| self.default_turns(role, iteration));

@@ -86,7 +86,7 @@ fn found(mut state: RunState, name: ForbiddenState, status: ExitStatus, reason: 
 #[track_caller]
 fn rejected(state: &RunState, event: impl Into<Event>, why: &str) {
     let event = event.into();
-    let events = step(state, Input::Record(event.clone()));
+    let events = step(state, Input::Record(event.clone().into()));
     let [Event::InputRejected(rejection)] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!((rejection.input.as_str(), rejection.state), (event.kind(), state.state));
     assert!(rejection.why.contains(why), "{}", rejection.why);

@@ -63,7 +63,8 @@ fn the_file_tools_do_not_write_what_the_engine_owns() {
 
 #[test]
 fn a_check_that_flaps_is_not_reproducible() {
-    let flap = "mkdir -p .state; n=$(cat .state/n 2>/dev/null || echo 0); echo $((n + 1)) > .state/n; test $((n % 2)) -eq 1";
+    let flap =
+        "mkdir -p .state; n=$(cat .state/n 2>/dev/null || echo 0); echo $((n + 1)) > .state/n; test $((n % 2)) -eq 1";
     let ran = Case::new().check("flap", flap).file(".gitignore", ".state/\n").run();
     check(&ran, &Expect::blocked("NON_REPRODUCIBLE", &["0"]));
     assert!(ran.detail().contains("1 of 2 equal"), "{}", ran.detail());

@@ -15,7 +15,10 @@ fn a_fast_profile_says_what_it_reduced() {
         serde_json::from_str(line).unwrap()
     };
     assert_eq!(fact("profile"), "fast");
-    assert_eq!((&fact("base_budgets")["max_iterations"], &fact("effective_budgets")["max_iterations"]), (&json!(10), &json!(5)));
+    assert_eq!(
+        (&fact("base_budgets")["max_iterations"], &fact("effective_budgets")["max_iterations"]),
+        (&json!(10), &json!(5))
+    );
     assert_eq!(fact("clamp_events"), json!([]));
 }
 

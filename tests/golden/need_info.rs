@@ -33,7 +33,7 @@ fn an_empty_list_of_criteria_is_refused_with_its_place() {
     let ran = Case::new().run();
     assert_eq!(ran.ended.code, 3);
     assert!(ran.ended.stderr.contains("acceptance_criteria is empty"), "{}", ran.ended.stderr);
-    assert!(!ran.bench.state.join("runs").exists() && !ran.bench.workspace.join("evidence").exists());
+    assert!(!ran.bench.workspace.join("AGENTS.md").exists());
 }
 
 #[test]

@@ -69,7 +69,8 @@ fn a_success_that_advances_nothing_needs_a_reason() {
 #[test]
 fn a_sub_goal_that_its_check_proves_is_a_small_win() {
     let sub_goal = json!({"text": "A step.", "check": argv("test -f step")});
-    let scout = json!([{"calls": [crate::case::call("submit_scout_report", json!({"plan": ["A."], "sub_goal": sub_goal}))]}]);
+    let scout =
+        json!([{"calls": [crate::case::call("submit_scout_report", json!({"plan": ["A."], "sub_goal": sub_goal}))]}]);
     let case = Case::new().stale().check("never", "false").turns("scout", 1, scout).solver(1, [write("step", "1\n")]);
     let ran = case.run();
     check(&ran, &Expect::drifted(&["1", "1", "1", "1", "1"]));

@@ -28,7 +28,9 @@ fn the_highest_rung_is_reached_with_its_evidence() {
     assert_eq!(report["verification_rung_target"], 65_537);
     assert_eq!(report["verification_rung_achieved"], 65_537);
     let version = ran.events("probe.finished");
-    assert!(version.iter().any(|data| data["probe"] == "security_version" && data["result"]["last_line"] == "scanner 1.0"));
+    assert!(
+        version.iter().any(|data| data["probe"] == "security_version" && data["result"]["last_line"] == "scanner 1.0")
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::case::{Case, Ran, Running, no_survivor, sh, wait_until};
+use crate::case::{Case, Ran, Running, no_survivor, sh, wait_until, write};
 use crate::sealed::{Expect, check};
 
 /// `two_steps`, but that the solver sleeps before it works.
@@ -14,8 +14,8 @@ fn sleepy() -> Case {
     Case::new()
         .check("a", "test -f a")
         .check("b", "test -f b")
-        .solver(0, [sh("sleep 300 & sleep 301"), crate::case::write("a", "1\n")])
-        .solver(1, [crate::case::write("b", "1\n")])
+        .solver(0, [sh("sleep 300 & sleep 301"), write("a", "1\n")])
+        .solver(1, [write("b", "1\n")])
 }
 
 fn started() -> Running {
@@ -97,6 +97,16 @@ fn check_without_plan(ran: &Ran) {
     assert_eq!(report["halting_certificate"]["type"], "BACKPRESSURE");
     assert_eq!(report["iterations_completed"], 0);
     ran.bench.nightloop(&["verify"]).expect(0);
+}
+
+#[test]
+fn finished_work_beats_a_stop() {
+    // The check itself asks for the stop, when it is replayed.
+    let script = "test -f a || exit 1; echo >> .state/n; test $(wc -l < .state/n) -lt 2 || touch scratch/STOP";
+    let case = Case::new().check("a", script).solver(0, [write("a", "1\n")]);
+    let ran = case.file(".gitignore", ".state/\n").file(".state/n", "").file("scratch/note", "").run();
+    check(&ran, &Expect::exact(&["0"]));
+    assert!(ran.bench.workspace.join("scratch/STOP").exists());
 }
 
 #[test]
