@@ -134,6 +134,22 @@ fn spec_one_needs_no_northstar_and_scores_no_glow() {
 }
 
 #[test]
+fn spec_one_has_no_northstar_gate() {
+    let case = Case::new().stale().check("never", "false").declare("spec", json!("1.0")).without("northstar");
+    let ran = case.declare("budget", json!({"max_iterations": 4})).run();
+    check(&ran, &Expect::budget("iterations", &["1"; 4]).spec_one());
+}
+
+#[test]
+fn spec_one_diverges_and_blocks_with_its_own_contracts() {
+    let one = || Case::new().check("never", "false").declare("spec", json!("1.0")).without("northstar");
+    check(&one().residuals(&["1", "2", "3"]).run(), &Expect::diverged(&["1", "2", "3"]).spec_one());
+    let blocked = Expect::blocked("EVIDENCE_INCOMPLETE", &["null", "null", "null"]).spec_one();
+    check(&one().residual("echo -1").run(), &blocked);
+    check(&one().without("goal").run(), &Expect::need_info("NULL_INPUT").spec_one());
+}
+
+#[test]
 fn a_goal_that_holds_from_the_start_is_neutral_and_exact() {
     let case = Case::new().stale().check("a", "true").declare("northstar", json!({}));
     let ran = case.run();

@@ -12,6 +12,7 @@ fn lane_a_without_an_artifact_that_exists_is_lane_c() {
         {"lane": "A", "text": "Proven by nothing."},
         {"lane": "A", "text": "Proven by a ghost.", "artifact": "ghost.txt"},
         {"lane": "A", "text": "Proven by a.", "artifact": "a"},
+        {"lane": "A", "text": "Proven by a check.", "artifact": "evidence/loop/iter_0/checks/a.txt"},
         {"lane": "B", "text": "Seen in the output."},
     ]});
     let ran = Case::two_steps().skeptic(0, claims).run();
@@ -21,6 +22,7 @@ fn lane_a_without_an_artifact_that_exists_is_lane_c() {
         "- [C] Proven by nothing. (demoted from A: no artifact backs it)".to_owned(),
         "- [C] Proven by a ghost. (demoted from A: no artifact backs it)".to_owned(),
         format!("- [A] Proven by a. (a#{})", Digest::of(b"1\n")),
+        format!("- [A] Proven by a check. (evidence/loop/iter_0/checks/a.txt#{})", Digest::of(b"")),
         "- [B] Seen in the output.".to_owned(),
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");

@@ -80,6 +80,33 @@ fn signals_end_the_run_sealed_and_resumable() {
 }
 
 #[test]
+fn a_killed_engine_leaves_no_process_and_goes_on() {
+    let running = started();
+    kill_process(Pid::from_raw(i32::try_from(running.pid()).unwrap()).unwrap(), Signal::KILL).unwrap();
+    let ran = running.wait();
+    no_survivor(&ran);
+    ran.bench.nightloop(&["verify"]).expect(2);
+    let resumed = ran.resume();
+    check(&resumed, &Expect::exact(&["0.5", "0"]));
+    let unknown = resumed.events("tool.finished").iter().filter(|data| data["outcome"] == "unknown").count();
+    assert_eq!(unknown, 1);
+}
+
+#[test]
+fn a_stop_during_a_check_leaves_the_check_to_be_run_again() {
+    let case = Case::new().check("a", "test -f a || exit 1; test -f scratch/go || sleep 301");
+    let running = case.solver(0, [write("a", "1\n")]).file("scratch/note", "").start();
+    running.wait_for_process("sleep 301");
+    let stop = stop_file(&running);
+    fs::write(&stop, "").unwrap();
+    let ran = running.wait();
+    no_survivor(&ran);
+    check(&ran, &Expect::stopped(4, &[]));
+    fs::rename(&stop, stop.with_file_name("go")).unwrap();
+    check(&ran.resume(), &Expect::exact(&["0"]));
+}
+
+#[test]
 fn a_full_disk_stops_before_anything_is_spent() {
     let ran = Case::two_steps().run_with("NIGHTLOOP_TEST_DISK_PERCENT", "91");
     check_without_plan(&ran);
