@@ -277,9 +277,10 @@ pub struct Running {
 }
 
 impl Running {
-    /// Waits until a process with this text in its command line works in the workspace.
-    pub fn wait_for_process(&self, text: &str) {
-        wait_until(|| processes_in(&self.bench.workspace).iter().any(|(_, line)| line.contains(text)));
+    /// Waits until a process with exactly this command line works in the workspace. A shell that will start it
+    /// later has the words in its own command line too.
+    pub fn wait_for_process(&self, command: &str) {
+        wait_until(|| processes_in(&self.bench.workspace).iter().any(|(_, line)| line.trim_end() == command));
     }
 
     pub fn pid(&self) -> u32 {
