@@ -283,6 +283,17 @@ impl Running {
         wait_until(|| processes_in(&self.bench.workspace).iter().any(|(_, line)| line.trim_end() == command));
     }
 
+    /// Waits until the journal holds an event of this kind.
+    pub fn wait_for_event(&self, kind: &str) {
+        let mark = format!("\"type\":\"{kind}\"");
+        let text = |path: PathBuf| fs::read_to_string(path).unwrap_or_default();
+        let files = |dir: PathBuf| fs::read_dir(dir).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+        let runs = self.bench.state.join("runs");
+        wait_until(|| {
+            files(runs.clone()).flat_map(|run| files(run.join("journal"))).any(|path| text(path).contains(&mark))
+        });
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

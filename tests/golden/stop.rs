@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::case::{Case, Ran, Running, no_survivor, sh, wait_until, write};
 use crate::sealed::{Expect, check};
@@ -104,6 +104,21 @@ fn a_stop_during_a_check_leaves_the_check_to_be_run_again() {
     check(&ran, &Expect::stopped(4, &[]));
     fs::rename(&stop, stop.with_file_name("go")).unwrap();
     check(&ran.resume(), &Expect::exact(&["0"]));
+}
+
+#[test]
+fn a_stop_ends_the_wait_for_a_rate_limit() {
+    let case = Case::two_steps().faults("solver", 0, json!([{"http": 429, "retry_after": 600}]));
+    let running = case.file("scratch/note", "").start();
+    running.wait_for_event("llm.failed");
+    let stop = stop_file(&running);
+    fs::write(&stop, "").unwrap();
+    let ran = running.wait();
+    check(&ran, &Expect::stopped(4, &[]));
+    assert_eq!(ran.events("llm.failed")[0]["wait_millis"], 600_000);
+    fs::remove_file(&stop).unwrap();
+    Case::two_steps().replace_script(&ran);
+    check(&ran.resume(), &Expect::exact(&["0.5", "0"]));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use nightloop::journal::RunDir;
 use nightloop::model::digest::Digest;
 use serde_json::json;
 
-use crate::case::{Case, Ran, call, sh, write};
+use crate::case::{Case, Ran, call, no_survivor, sh, write};
 use crate::sealed::{Expect, check};
 
 /// What the agents were told about refused calls.
@@ -56,4 +56,11 @@ fn a_report_that_does_not_fit_is_sent_back() {
     let ran = Case::two_steps().turns("solver", 0, json!([bad, good[0]])).run();
     check(&ran, &Expect::exact(&["0.5", "0"]));
     assert!(told(&ran)[0].contains("`actions` is empty"), "{:?}", told(&ran));
+}
+
+#[test]
+fn what_a_tool_leaves_running_does_not_outlive_the_run() {
+    let ran = Case::two_steps().solver(0, [sh("setsid sleep 302 >/dev/null 2>&1 & echo started")]).run();
+    check(&ran, &Expect::exact(&["0.5", "0"]));
+    no_survivor(&ran);
 }
