@@ -104,34 +104,24 @@ fn trying_the_same_failed_way_again_fails_the_fourth_condition() {
     assert!(ran.detail().contains("iteration 1 repeats iteration 0"), "{}", ran.detail());
 }
 
-// DEFECT: the residual command's own script is not guarded. An agent that rewrites it is certified EXACT (and, where
-// CONVERGED is declared, no criterion is needed at all). The same holds for scripts of `northstar.measure`: W can be
-// bought. Expected: GATE_TAMPERING, as for a check.
-//
-// #[test]
-// fn a_residual_command_that_was_edited_counts_for_nothing() {
-//     let count = json!({"command": ["sh", "count.sh"]});
-//     let case = Case::new().check("a", "true").declare("residual", count).file("count.sh", "echo 5\n");
-//     let ran = case.solver(0, [sh("echo 'echo 0' > count.sh")]).run();
-//     check(&ran, &Expect::blocked("INVARIANT_VIOLATION", &["0"]));
-//     assert!(ran.detail().contains("GATE_TAMPERING"), "{}", ran.detail());
-// }
+#[test]
+fn a_residual_command_that_was_edited_counts_for_nothing() {
+    let count = json!({"command": ["sh", "count.sh"]});
+    let case = Case::new().check("a", "true").declare("residual", count).file("count.sh", "echo 5\n");
+    let ran = case.solver(0, [sh("echo 'echo 0' > count.sh")]).run();
+    check(&ran, &Expect::blocked("INVARIANT_VIOLATION", &["0"]));
+    assert!(ran.detail().contains("GATE_TAMPERING"), "{}", ran.detail());
+}
 
-// DEFECT: only the iteration that turns a criterion green is looked at. A check that is weakened while it is still red
-// and then met in the next iteration is certified. Expected: guards are compared with their state at the start.
-//
-// #[test]
-// fn a_check_that_was_weakened_while_red_counts_for_nothing() {
-//     let case = Case::new().check_argv("a", &["sh", "check.sh"]).file("check.sh", "exit 1\n");
-//     let ran = case.solver(0, [sh("echo 'test -f x' > check.sh")]).solver(1, [write("x", "1\n")]).run();
-//     check(&ran, &Expect::blocked("INVARIANT_VIOLATION", &["1", "1"]));
-// }
+#[test]
+fn a_check_that_was_weakened_while_red_counts_for_nothing() {
+    let case = Case::new().check_argv("a", &["sh", "check.sh"]).file("check.sh", "exit 1\n");
+    let ran = case.solver(0, [sh("echo 'test -f x' > check.sh")]).solver(1, [write("x", "1\n")]).run();
+    check(&ran, &Expect::blocked("INVARIANT_VIOLATION", &["1", "1"]));
+}
 
-// DEFECT: every word of a check is taken for its script, so a check that names the product can never turn green.
-// Expected: the program and the first file it interprets, not each argument.
-//
-// #[test]
-// fn the_product_that_a_check_names_is_not_its_script() {
-//     let case = Case::new().check_argv("a", &["test", "-f", "a"]).solver(0, [write("a", "1\n")]);
-//     check(&case.run(), &Expect::exact(&["0"]));
-// }
+#[test]
+fn the_product_that_a_check_names_is_not_its_script() {
+    let case = Case::new().check_argv("a", &["test", "-f", "a"]).solver(0, [write("a", "1\n")]);
+    check(&case.run(), &Expect::exact(&["0"]));
+}

@@ -79,11 +79,3 @@ fn everything_at_once() {
     let fields = ["goal", "acceptance_criteria", "halting_certificates", "agents", "northstar"];
     missing(case, "NULL_INPUT", &fields);
 }
-
-// DEFECT: seed 001 section 13 names the empty list among the inputs that end EXIT_NEED_INFO, and resolution D29 wants
-// a halting report for each of them; the empty list is refused before a run exists.
-//
-// #[test]
-// fn an_empty_list_of_criteria() {
-//     missing(Case::new(), "NULL_INPUT", &["acceptance_criteria"]);
-// }

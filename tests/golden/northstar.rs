@@ -84,25 +84,19 @@ fn a_sub_goal_that_its_check_proves_is_a_small_win() {
     assert_eq!(ran.bench.evidence("iter_1/glow.json")["northstar_metric_advanced"], "vc-1");
 }
 
-// DEFECT: a measuring command that fails falls back to the number in NORTHSTAR.md without a word, which can look like
-// progress (50 -> "60"): W=20 for deleting what is measured. Expected: null is no value, so no win.
-//
-// #[test]
-// fn a_metric_that_can_no_longer_be_measured_is_no_win() {
-//     let measure = json!({"measure": {"vc-1": argv("cat metric")}});
-//     let case = Case::new().stale().check("never", "false").declare("northstar", measure).file("metric", "50\n");
-//     let case = case.file("NORTHSTAR.md", "- vc-1: steps | 60 | 100\n").solver(0, [sh("rm metric")]);
-//     let ran = case.run();
-//     assert_eq!(ran.bench.evidence("iter_0/glow.json")["W"], 0);
-// }
+#[test]
+fn a_metric_that_can_no_longer_be_measured_is_no_win() {
+    let measure = json!({"measure": {"vc-1": argv("cat metric")}});
+    let case = Case::new().stale().check("never", "false").declare("northstar", measure).file("metric", "50\n");
+    let case = case.file("NORTHSTAR.md", "- vc-1: steps | 60 | 100\n").solver(0, [sh("rm metric")]);
+    let ran = case.run();
+    assert_eq!(ran.bench.evidence("iter_0/glow.json")["W"], 0);
+}
 
-// DEFECT: the same fallback makes the report of a run that ends in an empty iteration forget its last measurement.
-// Expected: the distance of the last iteration that measured it (0.99).
-//
-// #[test]
-// fn an_empty_iteration_does_not_change_the_distance() {
-//     let talk = json!([{"text": "Done."}, {"text": "Done."}, {"text": "Done."}]);
-//     let ran = Case::two_steps().turns("scout", 1, talk.clone()).turns("solver", 1, talk).run();
-//     check(&ran, &Expect::blocked("EVIDENCE_INCOMPLETE", &["0.5", "null"]));
-//     assert_eq!(ran.report()["northstar_alignment_certificate"]["northstar_distance_end"], "0.99");
-// }
+#[test]
+fn an_empty_iteration_does_not_change_the_distance() {
+    let talk = json!([{"text": "Done."}, {"text": "Done."}, {"text": "Done."}]);
+    let ran = Case::two_steps().turns("scout", 1, talk.clone()).turns("solver", 1, talk).run();
+    check(&ran, &Expect::blocked("EVIDENCE_INCOMPLETE", &["0.5", "null"]));
+    assert_eq!(ran.report()["northstar_alignment_certificate"]["northstar_distance_end"], "0.99");
+}
