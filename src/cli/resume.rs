@@ -25,6 +25,9 @@ pub struct Options {
     /// Print one JSON object per event.
     #[arg(long)]
     json: bool,
+    /// Try again although the last three tries got nowhere.
+    #[arg(long)]
+    insist: bool,
 }
 
 pub fn main(here: &Path, options: &Options) -> Outcome {
@@ -34,8 +37,8 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     if let (Format::Lines, Some(note)) = (format, &selected.note) {
         text::line(note);
     }
-    let ended = session::read_state(&root, &selected.run).ok().filter(|state| !may_go_on(state));
-    if let Some(state) = ended {
+    let state = session::read_state(&root, &selected.run)?;
+    if !may_go_on(&state) {
         return complete(&root, &selected.run, &state, format);
     }
     let run_dir = crate::journal::RunDir::open(&root.run(&selected.run))?;
@@ -47,10 +50,11 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
         });
     }
     runtime()?.block_on(async {
-        let session = Session::resume(&root, &selected.run)?;
+        // Agents first: a missing key must not count as a try that got nowhere.
+        let agents = Agents::prepare(state.loop_file(), &workspace, Speed::Times(1.0)).await?;
+        let session = Session::resume(&root, &selected.run, options.insist)?;
         // What a killed engine left running must not race with what comes next.
         process::sweep(session.state.run().as_str());
-        let agents = Agents::prepare(session.state.loop_file(), &session.workspace, Speed::Times(1.0)).await?;
         if format == Format::Lines {
             text::line(format!("run {} goes on in {}", session.state.run(), session.state.state));
         }

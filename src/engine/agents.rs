@@ -255,9 +255,12 @@ impl Driver<'_> {
         let mut tool_uses: Vec<ToolUse> = Vec::new();
         for block in &reply.blocks {
             if let Block::ToolUse { id, name, input } = block {
-                let repeated = tool_uses.iter().any(|other| other.id == *id);
-                let malformed = repeated || !matches!(input, ToolInput::Json(Value::Object(_)));
-                tool_uses.push(ToolUse { id: id.clone(), name: name.clone(), malformed });
+                let malformed = !matches!(input, ToolInput::Json(Value::Object(_)));
+                match tool_uses.iter_mut().find(|other| other.id == *id) {
+                    // One id, two calls: nobody can tell which result belongs to which. Run neither.
+                    Some(repeated) => repeated.malformed = true,
+                    None => tool_uses.push(ToolUse { id: id.clone(), name: name.clone(), malformed }),
+                }
             }
         }
         let agent = self.agents.get(&self.call()?.started.agent);

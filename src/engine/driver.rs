@@ -49,6 +49,8 @@ pub struct Driver<'a> {
     pub(super) tree_cache: Option<TreeCache>,
     /// Messages of the open conversation, so that blobs are read once.
     pub(super) messages: HashMap<Digest, Arc<RawValue>>,
+    /// The evidence of the iterations so far, so that the manifest need not be rendered from scratch.
+    pub(super) manifest: Vec<render::Listed>,
     playbook: Swarm,
 }
 
@@ -70,6 +72,7 @@ impl<'a> Driver<'a> {
             observer,
             tree_cache: None,
             messages: HashMap::new(),
+            manifest: Vec::new(),
             playbook: Swarm,
         })
     }
@@ -78,7 +81,7 @@ impl<'a> Driver<'a> {
     pub async fn run(mut self) -> Result<RunState, EngineError> {
         store::archive_foreign(&self.session.workspace, self.session.state.run())
             .map_err(|e| EngineError::io("cannot archive earlier evidence", &self.session.workspace, e))?;
-        self.render_all(Durability::Replaceable)?;
+        self.render_all()?;
         match self.work().await {
             Ok(()) => {}
             Err(EngineError::Journal(JournalError::DiskFull { path })) => {
@@ -133,7 +136,7 @@ impl<'a> Driver<'a> {
 
     /// Passes one event through the machine and records what it says.
     pub(super) async fn record(&mut self, event: impl Into<Event>) -> Result<(), EngineError> {
-        let events = step::step(&self.session.state, Input::Record(event.into()));
+        let events = step::step(&self.session.state, Input::Record(Box::new(event.into())));
         self.append(events).await
     }
 
@@ -192,7 +195,8 @@ impl<'a> Driver<'a> {
         let spent = self.spent_now();
         let total = (limits.max_total_seconds * 1_000).saturating_sub(spent.millis);
         let iteration = (limits.max_seconds_per_iteration * 1_000).saturating_sub(spent.iteration_millis);
-        Duration::from_millis(total.min(iteration))
+        // A little past the limit, so that the clock agrees that it was reached.
+        Duration::from_millis(total.min(iteration) + 5)
     }
 
     /// Runs an effect that a stop signal or, if asked, a time limit may cut. The effect must end soon after
@@ -232,10 +236,11 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Everything, from scratch: at the start, after a resume, at the end.
-    pub(super) fn render_all(&self, durability: Durability) -> Result<(), EngineError> {
+    /// Everything, from scratch: at the start and after a resume.
+    fn render_all(&mut self) -> Result<(), EngineError> {
         let files = render::everything(&self.session.state, &self.session.blobs)?;
-        self.write_evidence(&files, durability)
+        self.manifest = files.iter().filter(|file| file.iteration.is_some()).map(render::Listed::of).collect();
+        self.write_evidence(&files, Durability::Replaceable)
     }
 
     /// The files of the running iteration and of the run as a whole.

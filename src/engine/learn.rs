@@ -33,9 +33,13 @@ impl Driver<'_> {
 
         self.put_block(&document)?;
         journal::failpoint("learnings");
-        self.append(vec![
-            Event::from(GlowScored { iteration, glow: accumulated.glow }),
-            Event::from(LearningsRecorded {
+        let scored = self.session.state.current.as_ref().is_some_and(|iteration| iteration.glow.is_some());
+        let mut events = Vec::new();
+        if !scored {
+            events.push(Event::from(GlowScored { iteration, glow: accumulated.glow }));
+        }
+        events.push(
+            LearningsRecorded {
                 iteration,
                 entry: accumulated.entry,
                 review: accumulated.review,
@@ -43,17 +47,27 @@ impl Driver<'_> {
                 after: Digest::of(document.as_bytes()),
                 compacted_before,
                 compaction,
-            }),
-        ])
-        .await?;
+            }
+            .into(),
+        );
+        self.append(events).await?;
         self.render_iteration()
     }
 
-    fn render_iteration(&self) -> Result<(), EngineError> {
+    fn render_iteration(&mut self) -> Result<(), EngineError> {
         let state = &self.session.state;
         let Some(iteration) = &state.current else { return Ok(()) };
-        self.write_evidence(&render::of_iteration(state, iteration, &self.session.blobs)?, Durability::Replaceable)?;
-        self.write_evidence(&render::of_run(state), Durability::Replaceable)
+        let files = render::of_iteration(state, iteration, &self.session.blobs)?;
+        self.manifest.retain(|listed| listed.iteration != Some(iteration.number()));
+        self.manifest.extend(files.iter().map(render::Listed::of));
+        let run_files = render::of_run(state);
+        let mut listed = self.manifest.clone();
+        listed.extend(run_files.iter().map(render::Listed::of));
+        let manifest = render::manifest(state, listed);
+        for batch in [files, run_files, vec![manifest]] {
+            self.write_evidence(&batch, Durability::Replaceable)?;
+        }
+        Ok(())
     }
 
     /// Replaces our block in the file as it is now; foreign bytes stay as they are.

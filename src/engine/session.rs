@@ -110,7 +110,8 @@ impl Session {
     }
 
     /// Opens a run again, repairs a torn tail, and records that it goes on.
-    pub fn resume(root: &StateRoot, run: &RunId) -> Result<Self, EngineError> {
+    /// `insist` goes on although several recoveries in a row got nowhere.
+    pub fn resume(root: &StateRoot, run: &RunId, insist: bool) -> Result<Self, EngineError> {
         let path = root.run(run);
         let run_dir = RunDir::open(&path)?;
         let workspace = workspace_of(&run_dir)?;
@@ -126,10 +127,11 @@ impl Session {
                 "start a new run with `nightloop run`",
             )
         })?;
-        if state.stalled_resumes >= MAX_STALLED_RESUMES {
+        if state.stalled_resumes >= MAX_STALLED_RESUMES && !insist {
             return Err(EngineError::Resumable {
                 message: format!("run {run} was resumed {MAX_STALLED_RESUMES} times without getting any further"),
-                hint: "something ends the engine at the same place each time; `nightloop status` shows where"
+                hint: "the engine ends at the same place each time: `nightloop status` shows where, \
+                       `nightloop resume --insist` tries again"
                     .to_owned(),
             });
         }
@@ -222,7 +224,7 @@ fn run_started(run: &RunId, declaration: Declaration) -> RunStarted {
         reducer_version: REDUCER_VERSION,
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         loop_sha256: declaration.sha256,
-        declaration: declaration.file,
+        declaration: Box::new(declaration.file),
         budget,
         sandbox: sandbox::detect().name,
         warnings,
@@ -260,8 +262,12 @@ pub fn canonical_workspace(workspace: &Path) -> Result<PathBuf, EngineError> {
 /// Two runs in one workspace would fight over its files.
 fn lock_workspace(root: &StateRoot, workspace: &Path) -> Result<RunLock, EngineError> {
     let dir = root.workspace(workspace);
+    let is_new = !root.path().exists();
     fs::create_dir_all(&dir).map_err(|e| EngineError::io("cannot create the state directory", &dir, e))?;
-    private(root.path())?;
+    // Only a directory of our own making: a given one belongs to somebody.
+    if is_new {
+        private(root.path())?;
+    }
     RunLock::acquire(&dir).map_err(|error| match error {
         JournalError::Locked { owner, .. } => {
             let run = root.run_of(workspace).map_or_else(|| "a run".to_owned(), |run| format!("run {run}"));

@@ -32,19 +32,37 @@ impl Driver<'_> {
         if self.cut_if_exhausted().await? {
             return Ok(());
         }
-        let input = self.tool_input(&tool_use)?;
+        let (intended, manner) = self.consider(&tool_use)?;
+        match manner {
+            Manner::Run { input, role } => {
+                let key = intended.call.clone();
+                self.record(intended).await?;
+                journal::failpoint("tool");
+                self.perform(&key, role, &tool_use, &input).await
+            }
+            Manner::Close(closing) => {
+                let mut events = vec![Event::from(intended)];
+                events.extend(closing);
+                self.record_all(events).await
+            }
+        }
+    }
+
+    /// What a tool call means, from the stored reply and the rules alone: the same before and after a crash.
+    fn consider(&self, tool_use: &ToolUse) -> Result<(ToolIntended, Manner), EngineError> {
+        let input = self.tool_input(tool_use)?;
         let call = self.call()?;
-        let (key, role, report_tool) = (call.started.call.clone(), call.role(), call.report_tool());
-        let is_report = tool_use.name == report_tool;
-        let effect = if is_report { EffectClass::Read } else { effect_of(role, &tool_use.name) };
+        let role = call.role();
+        let is_report = tool_use.name == call.report_tool();
         let verdict = self.rules.decide(&tool_use.name, &input);
         let rule = match &verdict {
             Verdict::Allowed { rule } => format!("allow {rule}"),
             Verdict::Ask { rule } => format!("ask {rule}: nobody is there to answer, so it is denied"),
             Verdict::Denied { rule } => format!("deny {rule}"),
         };
+        let effect = if is_report { EffectClass::Read } else { effect_of(role, &tool_use.name) };
         let intended = ToolIntended {
-            call: key.clone(),
+            call: call.started.call.clone(),
             id: tool_use.id.clone(),
             name: flatten(&tool_use.name),
             input: self.session.blobs.put(input.to_string().as_bytes())?,
@@ -52,25 +70,23 @@ impl Driver<'_> {
             effect: effect_name(effect).to_owned(),
             rule: rule.clone(),
         };
-        if tool_use.malformed {
+        let manner = if tool_use.malformed {
             let text =
-                format!("{{\"INVALID_JSON\": {}}}: send the input as one JSON object that fits the schema.", input);
-            return self.refuse(intended, text).await;
-        }
-        if is_report {
-            return self.take_report(intended, role, &input).await;
-        }
-        match verdict {
-            Verdict::Allowed { .. } => {}
-            Verdict::Ask { .. } | Verdict::Denied { .. } => {
-                let text =
-                    format!("Not permitted: {rule}. Find another way, or say in your report what you would need.");
-                return self.refuse(intended, text).await;
+                format!("{{\"INVALID_JSON\": {input}}}: send the input as one JSON object that fits the schema.");
+            Manner::Close(vec![self.refusal(&intended, &text)?])
+        } else if is_report {
+            Manner::Close(self.take_report(&intended, role, &input)?)
+        } else {
+            match verdict {
+                Verdict::Allowed { .. } => Manner::Run { input, role },
+                Verdict::Ask { .. } | Verdict::Denied { .. } => {
+                    let text =
+                        format!("Not permitted: {rule}. Find another way, or say in your report what you would need.");
+                    Manner::Close(vec![self.refusal(&intended, &text)?])
+                }
             }
-        }
-        self.record(intended).await?;
-        journal::failpoint("tool");
-        self.perform(&key, role, &tool_use, &input).await
+        };
+        Ok((intended, manner))
     }
 
     /// The input as the model wrote it, from the stored reply.
@@ -85,19 +101,26 @@ impl Driver<'_> {
         Ok(block.and_then(|mut block| block.get_mut("input").map(Value::take)).unwrap_or(Value::Null))
     }
 
-    async fn refuse(&mut self, intended: ToolIntended, text: String) -> Result<(), EngineError> {
-        let finished = ToolFinished {
-            call: intended.call.clone(),
-            id: intended.id.clone(),
-            outcome: ToolOutcomeKind::Refused,
-            is_error: true,
+    fn refusal(&self, intended: &ToolIntended, text: &str) -> Result<Event, EngineError> {
+        self.closed(intended.call.clone(), intended.id.clone(), ToolOutcomeKind::Refused, text)
+    }
+
+    /// The result of a call that ran no process.
+    fn closed(&self, call: String, id: String, outcome: ToolOutcomeKind, text: &str) -> Result<Event, EngineError> {
+        let text = self.session.blobs.put(text.as_bytes())?;
+        let is_error = outcome != ToolOutcomeKind::Done;
+        Ok(ToolFinished {
+            call,
+            id,
+            outcome,
+            is_error,
             exit_code: None,
             millis: 0,
-            text: self.session.blobs.put(text.as_bytes())?,
+            text,
             output: None,
             output_bytes: 0,
-        };
-        self.record_all(vec![intended.into(), finished.into()]).await
+        }
+        .into())
     }
 
     async fn perform(&mut self, key: &str, role: Role, tool_use: &ToolUse, input: &Value) -> Result<(), EngineError> {
@@ -147,49 +170,36 @@ impl Driver<'_> {
 
     /// The engine died between intent and result. What only reads is repeated; what acts is not.
     pub(super) async fn recover_tool(&mut self, tool_use: ToolUse, effect: &str) -> Result<(), EngineError> {
-        let call = self.call()?;
-        let (key, role) = (call.started.call.clone(), call.role());
+        let (intended, manner) = self.consider(&tool_use)?;
+        let accepted = self.call()?.report_accepted;
         let repeatable = effect != effect_name(EffectClass::Effect) && self.session.state.cut.is_none();
-        if repeatable {
-            let input = self.tool_input(&tool_use)?;
-            return self.perform(&key, role, &tool_use, &input).await;
+        match manner {
+            Manner::Run { input, role } if repeatable => self.perform(&intended.call, role, &tool_use, &input).await,
+            Manner::Run { .. } => {
+                let text =
+                    "The engine was interrupted while this ran; its outcome is unknown. Inspect before you repeat it.";
+                let unknown = self.closed(intended.call, tool_use.id, ToolOutcomeKind::Unknown, text)?;
+                self.record(unknown).await
+            }
+            Manner::Close(mut closing) => {
+                closing.retain(|event| !(accepted && matches!(event, Event::ReportAccepted(_))));
+                self.record_all(closing).await
+            }
         }
-        let text = "The engine was interrupted while this ran; its outcome is unknown. Inspect before you repeat it.";
-        let finished = ToolFinished {
-            call: key,
-            id: tool_use.id,
-            outcome: ToolOutcomeKind::Unknown,
-            is_error: true,
-            exit_code: None,
-            millis: 0,
-            text: self.session.blobs.put(text.as_bytes())?,
-            output: None,
-            output_bytes: 0,
-        };
-        self.record(finished).await
     }
 
-    async fn take_report(&mut self, intended: ToolIntended, role: Role, input: &Value) -> Result<(), EngineError> {
+    /// Acceptance first: a report that is in must not be asked for again after a crash.
+    fn take_report(&self, intended: &ToolIntended, role: Role, input: &Value) -> Result<Vec<Event>, EngineError> {
         let report = match Report::parse(role, input) {
             Ok(report) => report,
-            Err(why) => return self.refuse(intended, why).await,
+            Err(why) => return Ok(vec![self.refusal(intended, &why)?]),
         };
         let links = self.resolve(&report)?;
         let text = canonical::pretty(&report).map_err(|e| EngineError::Internal(e.to_string()))?;
         let sha256 = self.session.blobs.put(text.as_bytes())?;
-        let finished = ToolFinished {
-            call: intended.call.clone(),
-            id: intended.id.clone(),
-            outcome: ToolOutcomeKind::Done,
-            is_error: false,
-            exit_code: None,
-            millis: 0,
-            text: self.session.blobs.put(b"Report accepted.")?,
-            output: None,
-            output_bytes: 0,
-        };
-        let accepted = ReportAccepted { call: intended.call.clone(), id: intended.id.clone(), report, links, sha256 };
-        self.record_all(vec![intended.into(), finished.into(), accepted.into()]).await
+        let (call, id) = (intended.call.clone(), intended.id.clone());
+        let accepted = ReportAccepted { call: call.clone(), id: id.clone(), report, links, sha256 };
+        Ok(vec![accepted.into(), self.closed(call, id, ToolOutcomeKind::Done, "Report accepted.")?])
     }
 
     /// The cited paths that exist now, with their digests: files of the tree, and outputs of the checks.
@@ -220,10 +230,20 @@ impl Driver<'_> {
 
     /// Several events that belong together, each passed through the machine.
     async fn record_all(&mut self, events: Vec<Event>) -> Result<(), EngineError> {
-        let checked: Vec<Event> =
-            events.into_iter().flat_map(|event| step::step(&self.session.state, Input::Record(event))).collect();
+        let checked: Vec<Event> = events
+            .into_iter()
+            .flat_map(|event| step::step(&self.session.state, Input::Record(Box::new(event))))
+            .collect();
         self.append(checked).await
     }
+}
+
+/// What is to be done about a tool call.
+enum Manner {
+    /// Run it.
+    Run { input: Value, role: Role },
+    /// Nothing runs; these events close it.
+    Close(Vec<Event>),
 }
 
 fn access_of(role: Role) -> Access {

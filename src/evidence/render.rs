@@ -26,6 +26,21 @@ pub struct Rendered {
     pub iteration: Option<u32>,
 }
 
+/// A file as the manifest lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    pub path: String,
+    pub sha256: Digest,
+    pub role: &'static str,
+    pub iteration: Option<u32>,
+}
+
+impl Listed {
+    pub fn of(file: &Rendered) -> Self {
+        Self { path: file.path.clone(), sha256: Digest::of(&file.bytes), role: file.role, iteration: file.iteration }
+    }
+}
+
 /// Everything that must be there for this state of the run.
 pub fn everything(state: &RunState, blobs: &Blobs) -> Result<Vec<Rendered>, JournalError> {
     let mut files = Vec::new();
@@ -33,7 +48,7 @@ pub fn everything(state: &RunState, blobs: &Blobs) -> Result<Vec<Rendered>, Jour
         files.extend(of_iteration(state, iteration, blobs)?);
     }
     files.extend(of_run(state));
-    files.push(manifest(state, &files));
+    files.push(manifest(state, files.iter().map(Listed::of).collect()));
     Ok(files)
 }
 
@@ -116,19 +131,19 @@ pub fn of_run(state: &RunState) -> Vec<Rendered> {
 }
 
 /// manifest.json: every other file with its digest.
-pub fn manifest(state: &RunState, files: &[Rendered]) -> Rendered {
-    let mut artifacts: Vec<Value> = files
+pub fn manifest(state: &RunState, mut files: Vec<Listed>) -> Rendered {
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    let artifacts: Vec<Value> = files
         .iter()
         .map(|file| {
             json!({
                 "iteration": file.iteration,
                 "file_path": file.path,
-                "sha256": Digest::of(&file.bytes),
+                "sha256": file.sha256,
                 "role": file.role,
             })
         })
         .collect();
-    artifacts.sort_by_key(|entry| entry["file_path"].to_string());
     let value = json!({"schema_version": state.spec(), "loop_id": state.run(), "artifacts": artifacts});
     Rendered {
         path: format!("{EVIDENCE_ROOT}/manifest.json"),

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::journal::{self, Blobs, JournalError, RunDir, read_seal, verify_chain};
 use crate::machine::call::ToolPhase;
+use crate::machine::document::{self, EVIDENCE_ROOT};
 use crate::machine::event::Event;
 use crate::machine::fold::{self, Stamped};
 use crate::machine::run::RunState;
@@ -188,6 +189,13 @@ fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Even
                 Err("the entry does not follow from the facts".into())
             };
         }
+        Event::PlanWritten(written) => {
+            let plan = document::digest(&document::plan(state));
+            return if plan == written.sha256 { Ok(()) } else { Err("the plan does not follow from the facts".into()) };
+        }
+        Event::AgentFinished(_) if open_tool(state) => {
+            return Err("an agent ends while a tool it called has no result".into());
+        }
         Event::RunStarted(_)
         | Event::RunResumed(_)
         | Event::InputRejected(_)
@@ -195,7 +203,6 @@ fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Even
         | Event::TreeTaken(_)
         | Event::ProbeStarted(_)
         | Event::ProbeFinished(_)
-        | Event::PlanWritten(_)
         | Event::IterationBegan(_)
         | Event::AgentStarted(_)
         | Event::LlmRequested(_)
@@ -294,18 +301,19 @@ fn check_completeness(state: &RunState, sealed: bool, found: &mut Verification) 
     if halted.stop_reason == StopReason::BackpressureSignal {
         return;
     }
-    let open_tool = state
-        .current
-        .as_ref()
-        .and_then(|iteration| iteration.call.as_ref())
-        .is_some_and(|call| call.tools.iter().any(|tool| matches!(tool.phase, ToolPhase::Intended { .. })));
     let open_probe = state.current.as_ref().is_some_and(|iteration| iteration.open_probe.is_some());
-    if open_tool || open_probe || state.open_baseline_probe.is_some() {
+    if open_tool(state) || open_probe || state.open_baseline_probe.is_some() {
         found.problems.push(Problem {
             place: "journal".to_owned(),
             what: "an effect was announced and never closed, although the run has ended".to_owned(),
         });
     }
+}
+
+/// Was a tool announced that has no result?
+fn open_tool(state: &RunState) -> bool {
+    let call = state.current.as_ref().and_then(|iteration| iteration.call.as_ref());
+    call.is_some_and(|call| call.tools.iter().any(|tool| matches!(tool.phase, ToolPhase::Intended { .. })))
 }
 
 fn check_rendered(run_dir: &RunDir, state: &RunState, place: &RenderedPlace, found: &mut Verification) {
@@ -324,13 +332,13 @@ fn check_rendered(run_dir: &RunDir, state: &RunState, place: &RenderedPlace, fou
     }
     let Some(dir) = store::find(workspace, state.run()) else {
         found.problems.push(Problem {
-            place: workspace.join(crate::machine::document::EVIDENCE_ROOT).display().to_string(),
+            place: workspace.join(EVIDENCE_ROOT).display().to_string(),
             what: "the evidence of this run is not there".to_owned(),
         });
         return;
     };
     for file in &files {
-        let relative = file.path.strip_prefix(crate::machine::document::EVIDENCE_ROOT).unwrap_or(&file.path);
+        let relative = file.path.strip_prefix(EVIDENCE_ROOT).unwrap_or(&file.path);
         let path = dir.join(relative.trim_start_matches('/'));
         match fs::read(&path) {
             Ok(bytes) if bytes == file.bytes => found.files_compared += 1,

@@ -205,7 +205,8 @@ impl CallState {
             return CallTodo::End(AgentEnd::Failed { class: class.clone(), message: message.clone() });
         }
         if self.report_accepted {
-            return CallTodo::End(AgentEnd::Reported);
+            // Every intent gets its result, also when the engine died between the two.
+            return self.open_tool().unwrap_or(CallTodo::End(AgentEnd::Reported));
         }
         if self.same >= MAX_SAME {
             return CallTodo::End(AgentEnd::Stuck);
@@ -240,15 +241,22 @@ impl CallState {
         CallTodo::Remind(why)
     }
 
-    fn next_tool(&self) -> CallTodo {
-        for tool in &self.tools {
-            match &tool.phase {
-                ToolPhase::Asked => return CallTodo::RunTool(tool.tool_use.clone()),
-                ToolPhase::Intended { effect, .. } => {
-                    return CallTodo::RecoverTool { tool_use: tool.tool_use.clone(), effect: effect.clone() };
-                }
-                ToolPhase::Finished { .. } => {}
+    /// A tool that was announced and has no result.
+    fn open_tool(&self) -> Option<CallTodo> {
+        self.tools.iter().find_map(|tool| match &tool.phase {
+            ToolPhase::Intended { effect, .. } => {
+                Some(CallTodo::RecoverTool { tool_use: tool.tool_use.clone(), effect: effect.clone() })
             }
+            ToolPhase::Asked | ToolPhase::Finished { .. } => None,
+        })
+    }
+
+    fn next_tool(&self) -> CallTodo {
+        if let Some(open) = self.open_tool() {
+            return open;
+        }
+        if let Some(tool) = self.tools.iter().find(|tool| tool.phase == ToolPhase::Asked) {
+            return CallTodo::RunTool(tool.tool_use.clone());
         }
         if self.malformed >= MAX_MALFORMED {
             return CallTodo::End(AgentEnd::Malformed);

@@ -11,7 +11,7 @@ use crate::model::glow::{self, Glow};
 use crate::model::ids::Role;
 use crate::model::lane::Lane;
 use crate::model::learnings::{
-    Claim, Entry, GlowLine, Link, Measures, NorthstarDirection, Operators, ResidualDirection, SpecVersion,
+    self, Claim, Entry, GlowLine, Link, Measures, NorthstarDirection, Operators, ResidualDirection, SpecVersion,
 };
 use crate::model::northstar::{self, Metric};
 use crate::model::report::ReportedClaim;
@@ -37,8 +37,9 @@ pub struct Accumulated {
 /// Builds the entry, scores it, then puts the score into it.
 pub fn accumulate(state: &RunState, iteration: &Iteration, certificate: &Certificate) -> Accumulated {
     let mut entry = build_entry(state, iteration, certificate).sanitized(state.spec());
+    let lines = lines_added(state, &entry);
     if let Some(operators) = &mut entry.operators {
-        operators.compression = lines_added(state, entry.iteration);
+        operators.compression = lines;
     }
     let glow = glow::score(&glow_facts(state, iteration, certificate, &entry));
     if state.spec() == SpecVersion::V2 {
@@ -83,12 +84,13 @@ fn build_entry(state: &RunState, iteration: &Iteration, certificate: &Certificat
     }
 }
 
-/// How many lines the previous entry left AGENTS.md with; the new entry cannot count itself.
-fn lines_added(state: &RunState, iteration: u32) -> i64 {
-    if iteration == 0 {
-        return 0;
-    }
-    i64::try_from(state.learnings_document().lines().count()).unwrap_or(i64::MAX)
+/// How many lines this entry adds to the section. The number itself takes no line of its own.
+fn lines_added(state: &RunState, entry: &Entry) -> i64 {
+    let count = |text: String| i64::try_from(text.lines().count()).unwrap_or(i64::MAX);
+    let mut entries = state.entries();
+    entries.push(entry.clone());
+    let after = learnings::render_document(&state.learnings_header(), &entries, state.spec(), state.compacted_before);
+    count(after) - count(state.learnings_document())
 }
 
 /// What was tried: the solver's own list, else what is known without it.

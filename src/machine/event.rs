@@ -107,7 +107,7 @@ pub struct RunStarted {
     pub reducer_version: u32,
     pub started: String,
     pub loop_sha256: Digest,
-    pub declaration: LoopFile,
+    pub declaration: Box<LoopFile>,
     pub budget: Effective,
     pub sandbox: String,
     pub warnings: Vec<String>,

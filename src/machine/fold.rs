@@ -192,7 +192,7 @@ fn apply_event(state: &mut RunState, event: &Event) -> Result<(), &'static str> 
         Event::LearningsRecorded(recorded) => {
             state.learnings_sha256 = Some(recorded.after);
             state.compacted_before = recorded.compacted_before;
-            state.compactions.extend(recorded.compaction.clone());
+            state.compactions.extend(recorded.compaction);
             state.spent.iterations += 1;
             let iteration = current(state)?;
             iteration.entry = Some(recorded.entry.clone());

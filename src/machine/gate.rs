@@ -30,8 +30,18 @@ pub struct GateCheck {
     pub rung: Option<Rung>,
     pub ok: bool,
     pub detail: String,
-    pub stop_reason: StopReason,
+    /// Why the run must stop; `None` while this holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<StopReason>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forbidden_state: Option<ForbiddenState>,
+}
+
+impl GateCheck {
+    /// Names the forbidden state that a failure of this check means.
+    fn forbids(self, forbidden: ForbiddenState) -> Self {
+        Self { forbidden_state: (!self.ok).then_some(forbidden), ..self }
+    }
 }
 
 /// The five conditions of the Phuc Test.
@@ -117,6 +127,7 @@ fn achieved(checks: &[GateCheck], target: Rung) -> Option<Rung> {
 }
 
 fn check(name: &str, rung: Option<Rung>, ok: bool, detail: impl Into<String>, stop_reason: StopReason) -> GateCheck {
+    let stop_reason = (!ok).then_some(stop_reason);
     GateCheck { name: name.to_owned(), rung, ok, detail: detail.into(), stop_reason, forbidden_state: None }
 }
 
@@ -126,16 +137,14 @@ fn claim_checks(state: &RunState, iteration: &Iteration) -> Vec<GateCheck> {
     let declared = certificate.is_some_and(|c| state.certificates.contains(&c.kind));
     let tampering = measure::gate_tampering(state, iteration);
     vec![
-        GateCheck {
-            forbidden_state: Some(ForbiddenState::ConvergenceClaimWithoutCertificate),
-            ..check(
-                "a success certificate with a decimal residual",
-                None,
-                valid,
-                certificate.map_or_else(|| "no certificate".to_owned(), |c| c.why.clone()),
-                StopReason::ConvergenceClaimWithoutRpCertificate,
-            )
-        },
+        check(
+            "a success certificate with a decimal residual",
+            None,
+            valid,
+            certificate.map_or_else(|| "no certificate".to_owned(), |c| c.why.clone()),
+            StopReason::ConvergenceClaimWithoutRpCertificate,
+        )
+        .forbids(ForbiddenState::ConvergenceClaimWithoutCertificate),
         check(
             "the certificate type was declared",
             None,
@@ -187,26 +196,26 @@ fn local_checks(state: &RunState, iteration: &Iteration) -> Vec<GateCheck> {
             state.plan.map_or_else(|| "missing".to_owned(), |sha256| sha256.short()),
             StopReason::InvariantViolation,
         ));
-        checks.push(GateCheck {
-            forbidden_state: Some(ForbiddenState::VerifySkipped),
-            ..check(
+        checks.push(
+            check(
                 "triangle: VERIFY (certificates)",
                 rung,
                 triangle.verify,
                 "one per iteration",
                 StopReason::VerifySkipped,
             )
-        });
-        checks.push(GateCheck {
-            forbidden_state: Some(ForbiddenState::LearningsNotAccumulated),
-            ..check(
+            .forbids(ForbiddenState::VerifySkipped),
+        );
+        checks.push(
+            check(
                 "triangle: ACKNOWLEDGE (AGENTS.md)",
                 rung,
                 triangle.acknowledge,
                 "one entry per iteration",
                 StopReason::InvariantViolation,
             )
-        });
+            .forbids(ForbiddenState::LearningsNotAccumulated),
+        );
     }
     checks
 }
@@ -286,16 +295,16 @@ fn stable_checks(state: &RunState, iteration: &Iteration) -> Vec<GateCheck> {
         ),
     ];
     if state.spec() == SpecVersion::V2 {
-        checks.push(GateCheck {
-            forbidden_state: Some(ForbiddenState::GlowWithoutNorthstarAlignment),
-            ..check(
+        checks.push(
+            check(
                 "GLOW of every iteration",
                 rung,
                 state.iterations().all(|iteration| iteration.glow.is_some()),
                 format!("{} score(s)", state.iterations().filter(|it| it.glow.is_some()).count()),
                 StopReason::GlowWithoutNorthstarAlignment,
             )
-        });
+            .forbids(ForbiddenState::GlowWithoutNorthstarAlignment),
+        );
         checks.push(check(
             "seed checksum 641 x 274177 x 65537",
             rung,
@@ -524,10 +533,7 @@ fn phuc_checks(state: &RunState, rung_achieved: Option<Rung>) -> Vec<GateCheck> 
         ),
     ]
     .into_iter()
-    .map(|(name, ok, detail, reason)| GateCheck {
-        forbidden_state: Some(ForbiddenState::PhucTestFailure),
-        ..check(name, None, ok, detail, reason)
-    })
+    .map(|(name, ok, detail, reason)| check(name, None, ok, detail, reason).forbids(ForbiddenState::PhucTestFailure))
     .collect()
 }
 
@@ -580,8 +586,5 @@ fn alignment_check(state: &RunState) -> GateCheck {
         ),
         (AlignmentStatus::Drifting, _) => (false, "DRIFTING".to_owned(), StopReason::NorthstarDrift),
     };
-    GateCheck {
-        forbidden_state: Some(ForbiddenState::GlowWithoutNorthstarAlignment),
-        ..check("Northstar alignment", None, ok, detail, reason)
-    }
+    check("Northstar alignment", None, ok, detail, reason).forbids(ForbiddenState::GlowWithoutNorthstarAlignment)
 }

@@ -29,7 +29,7 @@ pub enum Input {
     /// Nothing outside is needed; decide.
     Proceed,
     /// An effect was announced or is done.
-    Record(Event),
+    Record(Box<Event>),
 }
 
 /// Turns an input into events. An illegal input becomes one `input.rejected`.
@@ -37,7 +37,7 @@ pub fn step(state: &RunState, input: Input) -> Vec<Event> {
     match input {
         Input::Proceed => decide(state),
         Input::Record(event) => match legal(state, &event) {
-            Ok(()) => vec![event],
+            Ok(()) => vec![*event],
             Err(why) => {
                 vec![InputRejected { state: state.state, input: event.kind().to_owned(), why }.into()]
             }
@@ -347,6 +347,9 @@ fn decide_collect(state: &RunState) -> Vec<Event> {
     if iteration.certificate.is_none() {
         return certify_iteration(state, iteration);
     }
+    if let Some(exhausted) = exhausted(state) {
+        return vec![budget_exceeded(state, exhausted)];
+    }
     let detail = "the iteration produced no artifacts: no file changed and no report was handed in";
     vec![halt(state, ExitStatus::ExitBlocked, StopReason::EvidenceIncomplete, detail).into()]
 }
@@ -391,7 +394,15 @@ fn certify_iteration(state: &RunState, iteration: &Iteration) -> Vec<Event> {
         certificate.why = "the iteration produced no artifacts".to_owned();
     }
     let number = iteration.number();
-    vec![residual_event(Some(number), measured), CertificateIssued { iteration: number, certificate }.into()]
+    // After a crash between the two only what is missing is decided.
+    let mut events = Vec::new();
+    if iteration.residual.is_none() {
+        events.push(residual_event(Some(number), measured));
+    }
+    if iteration.certificate.is_none() {
+        events.push(CertificateIssued { iteration: number, certificate }.into());
+    }
+    events
 }
 
 fn decide_check(state: &RunState) -> Vec<Event> {
@@ -459,18 +470,30 @@ fn decide_budget(state: &RunState) -> Vec<Event> {
         let detail = format!("the residual was null {MAX_NULL_RESIDUALS} times in a row: {why}");
         return vec![halt(state, ExitStatus::ExitBlocked, StopReason::EvidenceIncomplete, detail).into()];
     }
-    if let Some(exhausted) = budget::run_exhausted(&state.limits, &state.spent) {
-        let reason = match exhausted.dimension {
-            budget::Dimension::Iterations => StopReason::MaxIters,
-            _ => StopReason::MaxToolCalls,
-        };
-        let detail = format!("{} reached: {} of {}", exhausted.dimension, exhausted.observed, exhausted.limit);
-        return vec![
-            RunHalted { exhausted: Some(exhausted), ..halt(state, ExitStatus::ExitBudgetExceeded, reason, detail) }
-                .into(),
-        ];
+    if let Some(exhausted) = exhausted(state) {
+        return vec![budget_exceeded(state, exhausted)];
     }
     enter(state, State::SpawnSubagent, "no reason to stop, budget is left")
+}
+
+/// The limit that ends the run: one that cut an agent, or one that is used up.
+fn exhausted(state: &RunState) -> Option<budget::Exhausted> {
+    let cut = state.cut.as_ref().map(|cut| &cut.exhausted).filter(|exhausted| exhausted.dimension.ends_run());
+    cut.cloned().or_else(|| budget::run_exhausted(&state.limits, &state.spent))
+}
+
+fn budget_exceeded(state: &RunState, exhausted: budget::Exhausted) -> Event {
+    let reason = match exhausted.dimension {
+        budget::Dimension::Iterations => StopReason::MaxIters,
+        budget::Dimension::TotalSeconds
+        | budget::Dimension::TotalToolCalls
+        | budget::Dimension::TotalTokens
+        | budget::Dimension::CostUsd
+        | budget::Dimension::IterationSeconds
+        | budget::Dimension::IterationToolCalls => StopReason::MaxToolCalls,
+    };
+    let detail = format!("{} reached: {} of {}", exhausted.dimension, exhausted.observed, exhausted.limit);
+    RunHalted { exhausted: Some(exhausted), ..halt(state, ExitStatus::ExitBudgetExceeded, reason, detail) }.into()
 }
 
 fn decide_claim(state: &RunState, iteration: &Iteration, kind: CertificateKind) -> Vec<Event> {
@@ -489,7 +512,7 @@ fn decide_claim(state: &RunState, iteration: &Iteration, kind: CertificateKind) 
                 ..halt(
                     state,
                     ExitStatus::ExitBlocked,
-                    failure.stop_reason,
+                    failure.stop_reason.unwrap_or(StopReason::VerificationRungFailed),
                     format!("the pass-gate refused {kind}: {} ({})", failure.name, failure.detail),
                 )
             }

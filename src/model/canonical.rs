@@ -43,7 +43,7 @@ fn write_value(value: &Value, out: &mut String, depth: Option<usize>) -> Result<
         Value::Number(number) => out.push_str(&number.to_string()),
         Value::String(text) => write_text(text, out)?,
         Value::Array(items) => {
-            write_sequence(out, depth, ('[', ']'), items.iter(), |item, out, depth| write_value(item, out, depth))?;
+            write_sequence(out, depth, ('[', ']'), items.iter(), write_value)?;
         }
         Value::Object(map) => {
             // Sorted here, whatever order the map type keeps.

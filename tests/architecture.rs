@@ -1,0 +1,111 @@
+//! Holds the direction of dependencies: each module's `use` lines name only what stands below it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What each module may take from the crate.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("model", &[]),
+    ("machine", &["model"]),
+    ("journal", &["model"]),
+    ("playbook", &["model", "machine"]),
+    ("agent", &["model"]),
+    ("tool", &["model"]),
+    ("evidence", &["model", "machine", "journal"]),
+    ("engine", &["model", "machine", "journal", "playbook", "agent", "tool", "evidence"]),
+    ("cli", &["model", "machine", "journal", "playbook", "agent", "tool", "evidence", "engine"]),
+];
+
+/// What the deciding modules must not know: tasks, files, clocks, chance.
+const PURE: &[&str] = &["model", "machine", "playbook"];
+const IMPURE: &[&str] = &[
+    "tokio",
+    "std::fs",
+    "std::io",
+    "std::net",
+    "std::process",
+    "std::time",
+    "std::env",
+    "std::thread",
+    "jiff",
+    "reqwest",
+    "rustix",
+];
+
+fn rust_files(dir: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir).expect("src is there") {
+        let path = entry.expect("readable").path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files
+}
+
+/// Every `word::…` path that a module mentions outside comments.
+fn code_lines(path: &Path) -> Vec<String> {
+    let text = fs::read_to_string(path).expect("readable");
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).map(str::to_owned).collect()
+}
+
+fn module_files() -> Vec<(&'static str, PathBuf)> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    MAY_USE
+        .iter()
+        .flat_map(|(module, _)| rust_files(&src.join(module)).into_iter().map(move |file| (*module, file)))
+        .collect()
+}
+
+#[test]
+fn modules_take_only_from_below() {
+    for (module, file) in module_files() {
+        let allowed = MAY_USE.iter().find(|(name, _)| *name == module).expect("listed").1;
+        for line in code_lines(&file) {
+            for (other, _) in MAY_USE.iter().filter(|(other, _)| *other != module && !allowed.contains(other)) {
+                let mention = format!("crate::{other}");
+                assert!(!line.contains(&mention), "{}: {module} must not use {other}: {line}", file.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn deciding_modules_do_no_io_and_know_no_clock() {
+    for (module, file) in module_files() {
+        if !PURE.contains(&module) {
+            continue;
+        }
+        for line in code_lines(&file) {
+            let found = IMPURE
+                .iter()
+                .find(|word| line.contains(&format!("{word}::")) || line.contains(&format!("use {word};")));
+            assert!(found.is_none(), "{}: {module} is pure, but: {line}", file.display());
+        }
+    }
+}
+
+#[test]
+fn every_module_says_what_it_is() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    for file in rust_files(&src) {
+        let text = fs::read_to_string(&file).expect("readable");
+        assert!(text.starts_with("//!"), "{} has no header", file.display());
+    }
+}
+
+#[test]
+fn the_shipped_schema_is_the_generated_one() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/loop.schema.json");
+    let generated = serde_json::to_string_pretty(&nightloop::model::loop_file::schema()).expect("serialisable") + "\n";
+    if std::env::var_os("NIGHTLOOP_WRITE_SCHEMA").is_some() {
+        fs::write(&path, &generated).expect("writable");
+    }
+    let shipped = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        shipped == generated,
+        "run `NIGHTLOOP_WRITE_SCHEMA=1 cargo test --test architecture` and commit the change"
+    );
+}
