@@ -74,19 +74,17 @@ fn hostile_files_are_refused_quickly() {
         let again = vec![format!("*a{}", n - 1); 10].join(", ");
         bomb.push_str(&format!("a{n}: &a{n} [{again}]\n"));
     }
-    let cases: [(&str, Vec<u8>); 8] = [
+    let cases: [(&str, Vec<u8>); 7] = [
         ("5,000 deep", deep.into_bytes()),
         ("5,000 lines of nesting", block.into_bytes()),
         ("an alias bomb", bomb.into_bytes()),
         ("a bomb in a known key", b"goal: &a [*a, *a]\n".to_vec()),
         ("not UTF-8", b"goal: \"\xff\xfe\"\n".to_vec()),
         ("binary", vec![0; 4_096]),
-        ("empty", Vec::new()),
         ("a list", b"- a\n- b\n".to_vec()),
     ];
     for (what, bytes) in cases {
         let bench = tiny().file("loop.yaml", bytes);
-        // An empty declaration is a declaration that lacks everything: that is information to ask for.
         refused(&bench, what);
     }
 }

@@ -37,7 +37,7 @@ fn a_second_engine_is_refused_and_told_who_is_first() {
 fn a_tool_that_outlives_the_engine_does_not_hold_the_lock() {
     let (bench, mut engine) = busy();
     let run = run_id(&bench);
-    assert!(!survivors(&run).is_empty());
+    wait_until("the sleeper is there", || !survivors(&run).is_empty());
     engine.kill9();
     // At once, while the sleeper may still be there.
     fs::write(bench.workspace.join("go.log"), "").unwrap();

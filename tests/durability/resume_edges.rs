@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write as _;
 
 use crate::forge::Chain;
-use crate::harness::{contents, journal_text, loop_yaml, run_dirs, run_with, small, tiny};
+use crate::harness::{contents, difference, journal_text, loop_yaml, outcome, run_dirs, run_with, small, tiny};
 use crate::support::Bench;
 
 /// A run that died in its middle.
@@ -24,8 +24,9 @@ fn kept(bench: &Bench) -> std::collections::BTreeMap<std::path::PathBuf, Vec<u8>
 
 #[test]
 fn an_ended_run_is_left_alone_and_keeps_its_exit_code() {
-    let short = loop_yaml().replace("max_iterations: 5", "max_iterations: 1");
-    for (bench, code) in [(tiny(), 0), (small().file("loop.yaml", short), 2)] {
+    // A check that no file of the script can meet: the budget ends that run.
+    let hopeless = loop_yaml().replace("\"two\"]", "\"three\"]").replace("max_iterations: 5", "max_iterations: 3");
+    for (bench, code) in [(tiny(), 0), (small().file("loop.yaml", hopeless), 2)] {
         bench.nightloop(&["run"]).expect(code);
         let before = kept(&bench);
         let resumed = bench.nightloop(&["resume"]).expect(code);
@@ -90,6 +91,7 @@ fn a_run_without_its_first_event_never_started() {
         let resumed = bench.nightloop(&["resume"]).expect(64);
         assert!(resumed.stderr.contains("never started"), "{point}: {}", resumed.stderr);
         assert!(resumed.stderr.contains("nightloop run"), "{point}: {}", resumed.stderr);
+        bench.nightloop(&["verify"]).expect(2);
         for command in ["status", "runs"] {
             let told = bench.nightloop(&[command]);
             assert!(![70, 101].contains(&told.code), "{point}, {command}: {}", told.stderr);
@@ -97,6 +99,20 @@ fn a_run_without_its_first_event_never_started() {
         bench.nightloop(&["run"]).expect(0);
         bench.nightloop(&["verify"]).expect(0);
     }
+}
+
+#[test]
+fn leftovers_of_a_killed_write_are_cleared() {
+    let undisturbed = small();
+    undisturbed.nightloop(&["run"]).expect(0);
+    let bench = died_at(40);
+    let names = [".nightloop-tmp-AbCdEf", "evidence/loop/.nightloop-tmp-x", "evidence/loop/iter_0/.nightloop-tmp-y"];
+    for name in names {
+        fs::write(bench.workspace.join(name), "half").unwrap();
+    }
+    bench.nightloop(&["resume"]).expect(0);
+    assert_eq!(difference(&outcome(&undisturbed), &outcome(&bench)), None);
+    assert!(names.iter().all(|name| !bench.workspace.join(name).exists()));
 }
 
 #[test]

@@ -119,3 +119,28 @@ fn a_kill_after_an_interrupt_and_a_resume_is_no_tampering() {
     bench.nightloop(&["resume"]).expect(0);
     bench.nightloop(&["verify"]).expect(0);
 }
+
+/// The engine may die between the seal and its anchor, or between setting a seal aside and going on.
+#[test]
+fn an_anchor_that_lags_behind_is_no_tampering() {
+    let (bench, engine) = in_a_tool();
+    engine.signal(Signal::INT);
+    assert_eq!(engine.end().0, 130);
+    let (run, events) = (bench.run_dir(), bench.events().len());
+    let (seal, aside) = (run.join("seal.json"), run.join(format!("seal-{events}.json")));
+    std::fs::rename(&seal, &aside).unwrap();
+    bench.nightloop(&["verify"]).expect(2);
+    let kept = std::fs::read(&aside).unwrap();
+    std::fs::write(&aside, [&kept[..], b" "].concat()).unwrap();
+    bench.nightloop(&["verify"]).expect(1);
+    std::fs::write(&aside, &kept).unwrap();
+
+    hurry(&bench);
+    bench.nightloop(&["resume"]).expect(0);
+    let anchors = bench.state.join("anchors.log");
+    let text = std::fs::read_to_string(&anchors).unwrap();
+    let first: Vec<&str> = text.lines().take(1).collect();
+    assert_eq!(text.lines().count(), 2);
+    std::fs::write(&anchors, format!("{}\n", first[0])).unwrap();
+    bench.nightloop(&["verify"]).expect(0);
+}
