@@ -59,8 +59,9 @@ impl Agents {
     ) -> Result<Agent, EngineError> {
         let script_name = decl.script.as_deref().unwrap_or("rehearsal.yaml");
         let path = workspace.join(script_name);
-        let text = std::fs::read_to_string(&path)
-            .map_err(|e| EngineError::usage(format!("cannot read the rehearsal script {script_name}: {e}"), SCRIPT_HINT))?;
+        let text = std::fs::read_to_string(&path).map_err(|e| {
+            EngineError::usage(format!("cannot read the rehearsal script {script_name}: {e}"), SCRIPT_HINT)
+        })?;
         let script = Script::parse(&text, script_name).map_err(|e| EngineError::usage(e.to_string(), SCRIPT_HINT))?;
         let model = script.model.clone();
         let server = Server::start(script, speed).await.map_err(|e| {

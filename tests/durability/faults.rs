@@ -5,7 +5,8 @@ use crate::support::Bench;
 
 /// An error has to say what to do.
 fn is_clear(stderr: &str) -> bool {
-    stderr.starts_with("nightloop: ") && stderr.contains("resume the run") && !stderr.contains("panicked")
+    let advice = ["resume the run", "check the disk"].iter().any(|words| stderr.contains(words));
+    stderr.starts_with("nightloop: ") && advice && !stderr.contains("panicked")
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn a_full_state_disk_stops_the_run_and_room_lets_it_go_on() {
         return;
     }
     // The reserve takes 4096k of it; the run needs some 900k in blocks.
-    for size in ["4200k", "4400k", "4600k", "4800k"] {
+    for size in ["4180k", "4300k", "4420k", "4540k"] {
         let bench = small();
         std::fs::create_dir_all(&bench.state).unwrap();
         let command = bench.command(&[]);

@@ -35,8 +35,18 @@ pub fn loop_yaml() -> String {
     LOOP.to_owned()
 }
 
+/// In memory where there is such a place: a killed process loses nothing that a disk would keep, and
+/// thousands of syncs take no time.
+fn bench() -> Bench {
+    let memory = tempfile::Builder::new().prefix("nightloop-").tempdir_in("/dev/shm");
+    let Ok(dir) = memory else { return Bench::new() };
+    let (workspace, state) = (dir.path().join("work"), dir.path().join("state"));
+    fs::create_dir_all(&workspace).unwrap();
+    Bench { workspace: workspace.canonicalize().unwrap(), state, dir }
+}
+
 pub fn with_script(script: &str) -> Bench {
-    Bench::new()
+    bench()
         .file("loop.yaml", LOOP)
         .file("NORTHSTAR.md", NORTHSTAR)
         .file("check.sh", CHECK)
@@ -110,7 +120,13 @@ pub fn for_each_case<T: Sync>(cases: &[T], check: impl Fn(&T) -> Result<(), Stri
     });
     let failures = failures.into_inner().unwrap();
     let told = failures.len().min(12);
-    assert!(failures.is_empty(), "{} of {} cases failed:\n{}", failures.len(), cases.len(), failures[..told].join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {} cases failed:\n{}",
+        failures.len(),
+        cases.len(),
+        failures[..told].join("\n")
+    );
 }
 
 /// Like `assert!`, for a case in a list.
@@ -201,7 +217,9 @@ pub fn has_event(bench: &Bench, kind: &str) -> bool {
 pub fn tool_is_running(bench: &Bench, name: &str) -> bool {
     let text = journal_text(bench);
     let last = text.lines().rfind(|line| line.contains("\"type\":\"tool."));
-    last.is_some_and(|line| line.contains("\"type\":\"tool.intended\"") && line.contains(&format!("\"name\":\"{name}\"")))
+    last.is_some_and(|line| {
+        line.contains("\"type\":\"tool.intended\"") && line.contains(&format!("\"name\":\"{name}\""))
+    })
 }
 
 /// What must be the same whether a run was disturbed or not.
@@ -244,7 +262,8 @@ fn evidence(bench: &Bench) -> BTreeMap<String, String> {
 
 fn forget_times(value: &mut Value) {
     // `requests` and `resumes` say how often the engine died, which is what differs.
-    const TIMES: &[&str] = &["millis", "waited_millis", "requests", "resumes", "total_seconds_elapsed", "seconds_remaining"];
+    const TIMES: &[&str] =
+        &["millis", "waited_millis", "requests", "resumes", "total_seconds_elapsed", "seconds_remaining"];
     match value {
         Value::Object(fields) => {
             fields.retain(|name, _| !TIMES.contains(&name.as_str()));

@@ -90,7 +90,11 @@ fn the_reaper_ends_what_a_killed_engine_left_behind() {
         engine.kill9();
         wait_until("the reaper has swept the sleepers", || survivors(&run).is_empty());
         bench.nightloop(&["resume"]).expect(0);
-        let unknown = bench.events().iter().filter(|(kind, data)| kind == "tool.finished" && data["outcome"] == "unknown").count();
+        let unknown = bench
+            .events()
+            .iter()
+            .filter(|(kind, data)| kind == "tool.finished" && data["outcome"] == "unknown")
+            .count();
         assert_eq!(unknown, 1, "{command}: the agent is told once that nobody knows");
         bench.nightloop(&["verify"]).expect(0);
         assert!(survivors(&run).is_empty());

@@ -4,7 +4,8 @@
 //! Not its role: the journal's own byte-level crash tests (`tests/journal_crash.rs`, unit tests).
 //!
 //! Bigger by environment: `NIGHTLOOP_KILLS` (random kills, default 15), `NIGHTLOOP_SEED` (their seed),
-//! `NIGHTLOOP_THOROUGH=1` (every crash point at every event, every fault at every call).
+//! `NIGHTLOOP_THOROUGH=1` (every crash point at every event, every fault at every call,
+//! every byte of long files flipped).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -67,7 +67,8 @@ fn a_signal_stops_the_run_cleanly_and_resume_goes_on() {
 
 #[test]
 fn a_hangup_does_not_stop_the_run() {
-    let bench = with_script(&single_iteration("while ! test -e go.log; do sleep 0.01; done")).file(".gitignore", "*.log\n");
+    let bench =
+        with_script(&single_iteration("while ! test -e go.log; do sleep 0.01; done")).file(".gitignore", "*.log\n");
     let engine = Running::start(bench.command(&["run"]));
     wait_until("the tool runs", || tool_is_running(&bench, "bash"));
     engine.signal(Signal::HUP);
