@@ -43,6 +43,12 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     }
     let run_dir = crate::journal::RunDir::open(&root.run(&selected.run))?;
     let workspace = session::workspace_of(&run_dir)?;
+    if !workspace.is_dir() {
+        return Err(EngineError::usage(
+            format!("the workspace of run {} is gone: {}", selected.run, workspace.display()),
+            "put it back where it was, then `nightloop resume` again",
+        ));
+    }
     if workspace.join(STOP_FILE).exists() {
         return Err(EngineError::Resumable {
             message: format!("{} still exists in {}", STOP_FILE, workspace.display()),

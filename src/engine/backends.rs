@@ -13,6 +13,7 @@ use super::error::EngineError;
 
 /// Tokens a reply may have when loop.yaml does not say.
 const DEFAULT_MAX_TOKENS: u32 = 16_384;
+const SCRIPT_HINT: &str = "agents.<name>.script names it; docs/rehearsal.md describes the format";
 
 /// One configured agent.
 pub struct Agent {
@@ -58,10 +59,10 @@ impl Agents {
     ) -> Result<Agent, EngineError> {
         let script_name = decl.script.as_deref().unwrap_or("rehearsal.yaml");
         let path = workspace.join(script_name);
-        let text = std::fs::read_to_string(&path)
-            .map_err(|e| EngineError::io("cannot read the rehearsal script", &path, e))?;
-        let script = Script::parse(&text, script_name)
-            .map_err(|e| EngineError::usage(e.to_string(), "docs/rehearsal.md describes the format"))?;
+        let text = std::fs::read_to_string(&path).map_err(|e| {
+            EngineError::usage(format!("cannot read the rehearsal script {script_name}: {e}"), SCRIPT_HINT)
+        })?;
+        let script = Script::parse(&text, script_name).map_err(|e| EngineError::usage(e.to_string(), SCRIPT_HINT))?;
         let model = script.model.clone();
         let server = Server::start(script, speed).await.map_err(|e| {
             EngineError::usage(format!("the rehearsal server cannot listen: {e}"), "it needs a loopback port")

@@ -81,6 +81,8 @@ impl<'a> Driver<'a> {
     pub async fn run(mut self) -> Result<RunState, EngineError> {
         store::archive_foreign(&self.session.workspace, self.session.state.run())
             .map_err(|e| EngineError::io("cannot archive earlier evidence", &self.session.workspace, e))?;
+        store::remove_leftovers(&self.session.workspace, &self.agents_md_path())
+            .map_err(|e| EngineError::io("cannot clear what a crash left", &self.session.workspace, e))?;
         self.render_all()?;
         match self.work().await {
             Ok(()) => {}

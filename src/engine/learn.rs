@@ -91,7 +91,7 @@ impl Driver<'_> {
     }
 
     /// A symlinked AGENTS.md stays a symlink: its target is written.
-    fn agents_md_path(&self) -> PathBuf {
+    pub(super) fn agents_md_path(&self) -> PathBuf {
         let path = self.session.workspace.join("AGENTS.md");
         match fs::symlink_metadata(&path) {
             Ok(meta) if meta.is_symlink() => path.canonicalize().unwrap_or(path),

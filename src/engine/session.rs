@@ -53,7 +53,10 @@ pub fn read_declaration(path: &Path) -> Result<Declaration, EngineError> {
         ),
         _ => EngineError::io("cannot read the declaration", path, e),
     })?;
-    if !meta.is_file() || meta.len() > loop_file::MAX_BYTES {
+    if !meta.is_file() {
+        return Err(EngineError::usage(format!("{name} is not a file"), "`nightloop init` writes a declaration"));
+    }
+    if meta.len() > loop_file::MAX_BYTES {
         return Err(EngineError::usage(
             format!("{name} is {} bytes: at most {} are read", meta.len(), loop_file::MAX_BYTES),
             "a declaration is short; move data into files that the checks read",
@@ -184,7 +187,12 @@ pub fn read_state(root: &StateRoot, run: &RunId) -> Result<RunState, EngineError
             Err(error) => return Err(error.into()),
         }
     }
-    folded.ok_or_else(|| EngineError::usage(format!("run {run} has no events yet"), "try again in a moment"))
+    folded.ok_or_else(|| {
+        EngineError::usage(
+            format!("run {run} was created but never started: its journal is empty"),
+            "if it is starting right now, try again in a moment; else begin anew with `nightloop run`",
+        )
+    })
 }
 
 /// Folds one journal record; the journal's own bookkeeping is passed over.

@@ -14,6 +14,9 @@ use super::render::Rendered;
 /// Where earlier evidence goes.
 const ARCHIVE_ROOT: &str = "evidence/archive";
 
+/// Temporary files carry this prefix, so that one left by a crash is known for what it is.
+const TEMPORARY: &str = ".nightloop-tmp-";
+
 /// How durable a file must be when the call returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
@@ -38,7 +41,7 @@ pub fn write(workspace: &Path, files: &[Rendered], durability: Durability) -> io
 pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(dir)?;
-    let mut temporary = tempfile::Builder::new().prefix(".nightloop-").tempfile_in(dir)?;
+    let mut temporary = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(dir)?;
     temporary.write_all(bytes)?;
     match fs::metadata(path) {
         Ok(meta) => temporary.as_file().set_permissions(meta.permissions())?,
@@ -50,6 +53,33 @@ pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<
     temporary.persist(path).map_err(|e| e.error)?;
     if durability == Durability::Synced {
         File::open(dir)?.sync_all()?;
+    }
+    Ok(())
+}
+
+/// Removes what a killed engine left half-written beside a file of its own, and in the evidence. Only the
+/// owner of the workspace may call this. A leftover would count as an artifact of the iteration.
+pub fn remove_leftovers(workspace: &Path, beside: &Path) -> io::Result<()> {
+    if let Some(dir) = beside.parent() {
+        remove_temporaries(dir, false)?;
+    }
+    remove_temporaries(&workspace.join(EVIDENCE_ROOT), true)
+}
+
+fn remove_temporaries(dir: &Path, below: bool) -> io::Result<()> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_file() && entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
+            fs::remove_file(entry.path())?;
+        } else if kind.is_dir() && below {
+            remove_temporaries(&entry.path(), true)?;
+        }
     }
     Ok(())
 }

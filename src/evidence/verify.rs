@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::journal::{self, Blobs, JournalError, RunDir, read_seal, verify_chain};
 use crate::machine::call::ToolPhase;
 use crate::machine::document::{self, EVIDENCE_ROOT};
-use crate::machine::event::Event;
+use crate::machine::event::{Event, Phase};
 use crate::machine::fold::{self, Stamped};
 use crate::machine::run::RunState;
 use crate::machine::step::{self, Input};
@@ -98,9 +98,15 @@ pub fn verify(run_dir: &RunDir, anchors: Option<&Path>, place: &RenderedPlace) -
     if !found.problems.is_empty() {
         return found;
     }
+    if chain.events == 0 {
+        found.incomplete.push("the run was created but never started".to_owned());
+        return found;
+    }
     match Story::read(run_dir) {
         Ok(state) => {
             check_completeness(&state, chain.sealed, &mut found);
+            // Files are complete when the seal is: before that a run may be ahead of them.
+            let place = if chain.sealed { place } else { &RenderedPlace::Nowhere };
             check_rendered(run_dir, &state, place, &mut found);
             found.state = Some(state);
         }
@@ -149,6 +155,7 @@ impl Story {
             self.state = Some(fold::start(stamped).map_err(|e| e.to_string())?);
             return Ok(());
         };
+        check_announced(state, &stamped.event)?;
         check_decision(state, &mut self.expected, &stamped.event)?;
         check_limits(state, &stamped.event)?;
         fold::apply(state, stamped).map_err(|e| e.to_string())
@@ -162,6 +169,28 @@ impl Story {
         }
         Ok(())
     }
+}
+
+/// A result needs its intent: nothing runs before it is announced.
+fn check_announced(state: &RunState, event: &Event) -> Result<(), String> {
+    let iteration = state.current.as_ref();
+    let call = iteration.and_then(|iteration| iteration.call.as_ref());
+    let announced = match event {
+        Event::ToolFinished(finished) => call.is_some_and(|call| {
+            let mut tools = call.tools.iter();
+            tools.any(|tool| tool.tool_use.id == finished.id && matches!(tool.phase, ToolPhase::Intended { .. }))
+        }),
+        Event::LlmResponded(_) | Event::LlmFailed(_) => call.is_some_and(|call| call.request_open),
+        Event::ProbeFinished(finished) if finished.phase == Phase::Baseline => {
+            state.open_baseline_probe.as_ref() == Some(&finished.probe)
+        }
+        Event::ProbeFinished(finished) => iteration.is_some_and(|iteration| {
+            let open = iteration.open_probe.as_ref();
+            open.is_some_and(|(phase, probe)| *phase == finished.phase && *probe == finished.probe)
+        }),
+        _ => true,
+    };
+    if announced { Ok(()) } else { Err("it was never announced".to_owned()) }
 }
 
 /// A decision must be what the machine decides from the same facts.
@@ -326,10 +355,6 @@ fn check_rendered(run_dir: &RunDir, state: &RunState, place: &RenderedPlace, fou
     };
     check_seal_subjects(run_dir, &files, found);
     let RenderedPlace::Workspace(workspace) = place else { return };
-    // A run that goes on may be ahead of its files; they are compared when it has ended.
-    if state.halt.is_none() {
-        return;
-    }
     let Some(dir) = store::find(workspace, state.run()) else {
         found.problems.push(Problem {
             place: workspace.join(EVIDENCE_ROOT).display().to_string(),

@@ -137,12 +137,16 @@ fn check_blobs(run: &RunDir, problems: &mut Vec<Problem>) {
 }
 
 fn check_seal(run: &RunDir, anchor: Option<&Anchor>, report: &mut ChainReport) {
-    let anchored = anchor.and_then(|anchor| anchor.seal);
+    // An anchor of an older head names an older seal, which a resume has set aside.
+    let anchored = anchor.filter(|anchor| anchor.seq + 1 == report.events).and_then(|anchor| anchor.seal);
     let mut complain = |what: String| report.problems.push(Problem { place: "seal.json".to_owned(), what });
     let seal = match seal::read_seal(run) {
         Ok(Some(seal)) => seal,
         Ok(None) => {
-            if let Some(digest) = anchored {
+            // A resume that died before its first event has set the seal aside already.
+            let aside = run.path().join(format!("seal-{}.json", report.events));
+            let kept = std::fs::read(aside).ok().map(|bytes| Digest::of(&bytes));
+            if let Some(digest) = anchored.filter(|digest| kept != Some(*digest)) {
                 complain(format!("it is missing, an anchor names the seal {digest}"));
             }
             return;

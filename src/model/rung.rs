@@ -52,11 +52,25 @@ impl Serialize for Rung {
     }
 }
 
+/// A visitor, so that an error is reported at the place of the number.
+struct Number;
+
+impl serde::de::Visitor<'_> for Number {
+    type Value = Rung;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a rung: 641, 274177 or 65537")
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Rung, E> {
+        Rung::from_number(number)
+            .ok_or_else(|| E::custom(format!("rung {number} is unknown: use 641, 274177 or 65537")))
+    }
+}
+
 impl<'de> Deserialize<'de> for Rung {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let number = u64::deserialize(deserializer)?;
-        Self::from_number(number)
-            .ok_or_else(|| serde::de::Error::custom(format!("rung {number} is unknown: use 641, 274177 or 65537")))
+        deserializer.deserialize_u64(Number)
     }
 }
 

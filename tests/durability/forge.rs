@@ -1,0 +1,193 @@
+//! A forger who can hash: the chain is made right again, so only the story can give him away.
+//!
+//! He also deletes the seal and the anchors, which would tell at once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nightloop::evidence::verify::{RenderedPlace, Verdict, Verification, verify};
+use nightloop::journal::RunDir;
+use nightloop::model::digest::Digest;
+
+use crate::harness::{run_with, small, tiny};
+use crate::support::Bench;
+
+/// The events of a journal without their hashes.
+pub struct Chain {
+    run: PathBuf,
+    /// Lines up to and without `,"prev":`.
+    events: Vec<String>,
+}
+
+impl Chain {
+    pub fn read(run: &Path) -> Self {
+        let text = fs::read_to_string(run.join("journal/00000001.jsonl")).unwrap();
+        let events = text.lines().map(|line| line[..line.rfind(",\"prev\":\"").unwrap()].to_owned()).collect();
+        Self { run: run.to_owned(), events }
+    }
+
+    pub fn append(&mut self, kind: &str, data: &str) {
+        let last = self.events.last().unwrap();
+        let stamp = &last[last.find("\"ts\":").unwrap()..last.find(",\"iter\":").unwrap()];
+        let seq = self.events.len();
+        self.events.push(format!("{{\"v\":1,\"seq\":{seq},{stamp},\"iter\":null,\"type\":\"{kind}\",\"data\":{data}"));
+    }
+
+    /// The number of the n-th event of a kind.
+    fn find(&self, kind: &str, nth: usize) -> usize {
+        let kind = format!("\"type\":\"{kind}\"");
+        let mut found = self.events.iter().enumerate().filter(|(_, event)| event.contains(&kind));
+        found.nth(nth).unwrap_or_else(|| panic!("no {kind}")).0
+    }
+
+    fn data(&self, seq: usize) -> String {
+        let event = &self.events[seq];
+        event[event.find("\"data\":").unwrap() + 7..].to_owned()
+    }
+
+    #[track_caller]
+    fn change(&mut self, seq: usize, from: &str, to: &str) {
+        let changed = self.events[seq].replacen(from, to, 1);
+        assert_ne!(changed, self.events[seq], "`{from}` is not in the event");
+        self.events[seq] = changed;
+    }
+
+    fn remove(&mut self, seq: usize) {
+        self.events.remove(seq);
+        for (number, event) in self.events.iter_mut().enumerate().skip(seq) {
+            let rest = event[event.find(",\"ts\":").unwrap()..].to_owned();
+            *event = format!("{{\"v\":1,\"seq\":{number}{rest}");
+        }
+    }
+
+    /// Hashes everything anew, as docs and `journal_verify.py` say.
+    pub fn write(&self) {
+        let mut prev = Digest::of(&fs::read(self.run.join("genesis.json")).unwrap());
+        let mut text = String::new();
+        for event in &self.events {
+            let body = format!("{event},\"prev\":\"{prev}\"");
+            prev = Digest::of_parts(&[b"nightloop.journal.v1\n", prev.as_bytes(), body.as_bytes()]);
+            text.push_str(&format!("{body},\"h\":\"{prev}\"}}\n"));
+        }
+        fs::write(self.run.join("journal/00000001.jsonl"), text).unwrap();
+    }
+}
+
+fn ended() -> (Bench, Chain) {
+    let bench = small();
+    bench.nightloop(&["run"]).expect(0);
+    let chain = Chain::read(&bench.run_dir());
+    (bench, chain)
+}
+
+/// What `verify` says about the forged journal when neither seal nor anchor is there.
+fn judge(bench: &Bench, chain: &Chain) -> Verification {
+    chain.write();
+    let _ = fs::remove_file(bench.run_dir().join("seal.json"));
+    verify(&RunDir::open(&bench.run_dir()).unwrap(), None, &RenderedPlace::Nowhere)
+}
+
+#[track_caller]
+fn assert_names(found: &Verification, place: &str) {
+    assert_eq!(found.verdict(), Verdict::Tampered, "{place}: {:?}", found.problems);
+    assert_eq!(found.problems[0].place, place, "{:?}", found.problems);
+    assert!(!found.problems[0].what.is_empty());
+}
+
+#[test]
+fn the_forgers_tools_are_right() {
+    let (bench, chain) = ended();
+    let before = fs::read(bench.run_dir().join("journal/00000001.jsonl")).unwrap();
+    let found = judge(&bench, &chain);
+    assert_eq!(fs::read(bench.run_dir().join("journal/00000001.jsonl")).unwrap(), before);
+    assert_eq!(found.verdict(), Verdict::Incomplete, "only the seal is missing: {:?}", found.problems);
+}
+
+#[test]
+fn a_forged_success_does_not_follow() {
+    let (_, whole) = ended();
+    let success = whole.data(whole.find("run.halted", 0));
+    let bench = small();
+    run_with(&bench, &["run"], &[("NIGHTLOOP_CRASH", "after_sync:60")]);
+    let mut chain = Chain::read(&bench.run_dir());
+    let seq = chain.events.len();
+    chain.append("run.halted", &success);
+    assert_names(&judge(&bench, &chain), &format!("event {seq} (run.halted)"));
+}
+
+#[test]
+fn a_changed_fact_or_decision_is_named() {
+    // (event, which, from, to, the decision that no longer follows, which)
+    let cases = [
+        ("certificate.issued", 0, "\"residual\":\"1\"", "\"residual\":\"0.5\"", "certificate.issued", 0),
+        ("certificate.issued", 1, "\"met\":false", "\"met\":true", "certificate.issued", 1),
+        ("glow.scored", 0, "\"W\":20", "\"W\":25", "glow.scored", 0),
+        ("probe.finished", 3, "{\"exited\":1}", "{\"exited\":0}", "residual.measured", 1),
+        ("residual.measured", 1, "\"value\":\"1\"", "\"value\":\"0\"", "residual.measured", 1),
+        ("learnings.recorded", 0, "Wrote note.txt.", "Wrote notes.txt", "learnings.recorded", 0),
+        ("gate.judged", 0, "\"passed\":true", "\"passed\":false", "gate.judged", 0),
+        ("run.halted", 0, "EXIT_CONVERGED", "EXIT_DIVERGED", "run.halted", 0),
+        ("state.entered", 4, "\"to\":\"COLLECT_ARTIFACTS\"", "\"to\":\"CHECK_HALTING\"", "state.entered", 4),
+    ];
+    let (bench, _) = ended();
+    let original = fs::read(bench.run_dir().join("journal/00000001.jsonl")).unwrap();
+    for (kind, nth, from, to, named, which) in cases {
+        fs::write(bench.run_dir().join("journal/00000001.jsonl"), &original).unwrap();
+        let mut chain = Chain::read(&bench.run_dir());
+        let seq = chain.find(kind, nth);
+        chain.change(seq, from, to);
+        let place = format!("event {} ({named})", chain.find(named, which));
+        assert_names(&judge(&bench, &chain), &place);
+    }
+}
+
+#[test]
+fn a_left_out_step_is_named() {
+    for (kind, nth, named) in [("gate.judged", 0, "run.halted"), ("null.checked", 0, "state.entered")] {
+        let (bench, mut chain) = ended();
+        let seq = chain.find(kind, nth);
+        chain.remove(seq);
+        assert_names(&judge(&bench, &chain), &format!("event {seq} ({named})"));
+    }
+}
+
+#[test]
+fn what_happens_after_the_end_is_named() {
+    for kind in ["tool.intended", "iteration.began", "run.started", "run.halted", "backpressure.seen"] {
+        let (bench, mut chain) = ended();
+        let data = match kind {
+            "backpressure.seen" => r#"{"signal":"stop_file","detail":""}"#.to_owned(),
+            kind => chain.data(chain.find(kind, 0)),
+        };
+        let seq = chain.events.len();
+        chain.append(kind, &data);
+        assert_names(&judge(&bench, &chain), &format!("event {seq} ({kind})"));
+    }
+}
+
+#[test]
+fn an_effect_that_was_never_announced_is_named() {
+    // A result without its intent, and a report of an agent that was never started.
+    for (kind, nth) in [("tool.intended", 0), ("probe.started", 0), ("llm.requested", 0), ("agent.started", 0)] {
+        let (bench, mut chain) = ended();
+        let seq = chain.find(kind, nth);
+        chain.remove(seq);
+        let found = judge(&bench, &chain);
+        assert_eq!(found.verdict(), Verdict::Tampered, "{kind} left out: {:?}", found.incomplete);
+        assert!(found.problems[0].place.starts_with(&format!("event {seq} ")), "{kind}: {:?}", found.problems);
+    }
+}
+
+#[test]
+fn the_anchor_alone_gives_a_rewritten_run_away() {
+    let bench = tiny();
+    bench.nightloop(&["run"]).expect(0);
+    let mut chain = Chain::read(&bench.run_dir());
+    let seq = chain.find("probe.finished", 0);
+    let (from, to) = ("\"millis\":", "\"millis\":1");
+    chain.change(seq, from, to);
+    chain.write();
+    fs::remove_file(bench.run_dir().join("seal.json")).unwrap();
+    let found = bench.nightloop(&["verify"]).expect(1);
+    assert!(found.stdout.contains("anchor"), "{}", found.stdout);
+}
