@@ -47,6 +47,7 @@ fn millis(duration: Duration, per: u64) -> f64 {
 /// A command through the supervisor, against the same command through the standard library.
 fn processes() {
     const RUNS: u64 = 200;
+    process::become_subreaper();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let started = Instant::now();
     for _ in 0..RUNS {

@@ -11,7 +11,7 @@ use crate::agent::{self, Block, CallError, Delta, NextMove, Reply, Request, Retr
 use crate::machine::call::{CallState, CallTodo};
 use crate::machine::event::{
     AgentEnd, AgentFinished, AgentStarted, ConversationExtended, ExtendedBecause, LlmFailed, LlmRequested,
-    LlmResponded, Phase, Probe, ReplyMove, Signal, ToolUse, Usage,
+    LlmResponded, Phase, Probe, ReplyMove, Signal, Text, ToolUse, Usage,
 };
 use crate::machine::iteration::{Iteration, call_key};
 use crate::model::budget::{Dimension, Exhausted};
@@ -335,7 +335,10 @@ impl Driver<'_> {
         let key = call.started.call.clone();
         let mut content = Vec::new();
         for (tool_use, text, is_error) in call.results() {
-            let text = String::from_utf8_lossy(&self.session.blobs.get(&text)?).into_owned();
+            let text = match text {
+                Text::Inline(text) => text.clone(),
+                Text::Blob(digest) => String::from_utf8_lossy(&self.session.blobs.get(digest)?).into_owned(),
+            };
             content.push(
                 json!({"type": "tool_result", "tool_use_id": tool_use.id, "content": text, "is_error": is_error}),
             );

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::evidence::render;
-use crate::evidence::store::{self, Durability};
+use crate::evidence::store;
 use crate::journal::{Anchor, Anchors, HEAD_SUBJECT, RunDir, write_seal};
 use crate::machine::run::RunState;
 use crate::model::digest::Digest;
@@ -37,8 +37,7 @@ pub(super) fn seal(
     (next_seq, head): (u64, Digest),
 ) -> Result<(), EngineError> {
     let files = render::everything(state, &run_dir.blobs())?;
-    store::write(workspace, &files, Durability::Synced)
-        .map_err(|e| EngineError::io("cannot write the evidence", workspace, e))?;
+    store::write_synced(workspace, &files).map_err(|e| EngineError::io("cannot write the evidence", workspace, e))?;
     let mut subjects = vec![(HEAD_SUBJECT.to_owned(), head)];
     subjects.extend(state.tree.map(|tree| ("workspace/tree".to_owned(), tree)));
     subjects.extend(files.iter().map(|file| (file.path.clone(), Digest::of(&file.bytes))));

@@ -7,10 +7,10 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::journal;
-use crate::machine::event::{Event, ReportAccepted, ToolFinished, ToolIntended, ToolOutcomeKind, ToolUse};
+use crate::machine::document;
+use crate::machine::event::{Event, ReportAccepted, Text, ToolFinished, ToolIntended, ToolOutcomeKind, ToolUse};
 use crate::machine::measure::check_output_path;
 use crate::machine::step::{self, Input};
-use crate::model::canonical;
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
 use crate::model::learnings::flatten;
@@ -65,7 +65,7 @@ impl Driver<'_> {
             call: call.started.call.clone(),
             id: tool_use.id.clone(),
             name: flatten(&tool_use.name),
-            input: self.session.blobs.put(input.to_string().as_bytes())?,
+            input: Digest::of(input.to_string().as_bytes()),
             summary: summary(&tool_use.name, &input),
             effect: effect_name(effect).to_owned(),
             rule: rule.clone(),
@@ -105,9 +105,16 @@ impl Driver<'_> {
         self.closed(intended.call.clone(), intended.id.clone(), ToolOutcomeKind::Refused, text)
     }
 
+    fn text(&self, text: &str) -> Result<Text, EngineError> {
+        if text.len() <= Text::MAX_INLINE {
+            return Ok(Text::Inline(text.to_owned()));
+        }
+        Ok(Text::Blob(self.session.blobs.put(text.as_bytes())?))
+    }
+
     /// The result of a call that ran no process.
     fn closed(&self, call: String, id: String, outcome: ToolOutcomeKind, text: &str) -> Result<Event, EngineError> {
-        let text = self.session.blobs.put(text.as_bytes())?;
+        let text = self.text(text)?;
         let is_error = outcome != ToolOutcomeKind::Done;
         Ok(ToolFinished {
             call,
@@ -148,7 +155,7 @@ impl Driver<'_> {
     }
 
     async fn record_outcome(&mut self, key: &str, id: &str, outcome: ToolOutcome) -> Result<(), EngineError> {
-        let text = self.session.blobs.put(outcome.text.as_bytes())?;
+        let text = self.text(&outcome.text)?;
         let output = if outcome.output == outcome.text.as_bytes() {
             None
         } else {
@@ -195,8 +202,7 @@ impl Driver<'_> {
             Err(why) => return Ok(vec![self.refusal(intended, &why)?]),
         };
         let links = self.resolve(&report)?;
-        let text = canonical::pretty(&report).map_err(|e| EngineError::Internal(e.to_string()))?;
-        let sha256 = self.session.blobs.put(text.as_bytes())?;
+        let sha256 = Digest::of(document::report(&report).as_bytes());
         let (call, id) = (intended.call.clone(), intended.id.clone());
         let accepted = ReportAccepted { call: call.clone(), id: id.clone(), report, links, sha256 };
         Ok(vec![accepted.into(), self.closed(call, id, ToolOutcomeKind::Done, "Report accepted.")?])

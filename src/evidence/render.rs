@@ -62,7 +62,7 @@ pub fn of_iteration(state: &RunState, iteration: &Iteration, blobs: &Blobs) -> R
 
     add(format!("{dir}/cnf_capsule.json"), blobs.get(&iteration.began.capsule)?, "snapshot");
     for (call, accepted) in &iteration.reports {
-        add(report_path(number, call), blobs.get(&accepted.sha256)?, "proof");
+        add(report_path(number, call), document::report(&accepted.report).into_bytes(), "proof");
     }
     if let Some(artifacts) = &iteration.artifacts {
         add(format!("{dir}/diff.patch"), blobs.get(&artifacts.diff)?, "artifact");

@@ -37,6 +37,13 @@ pub fn write(workspace: &Path, files: &[Rendered], durability: Durability) -> io
     Ok(())
 }
 
+/// Writes everything and flushes it together: the last files of a run are many, small and belong together.
+pub fn write_synced(workspace: &Path, files: &[Rendered]) -> io::Result<()> {
+    write(workspace, files, Durability::Replaceable)?;
+    let dir = File::open(workspace)?;
+    rustix::fs::syncfs(&dir).map_err(io::Error::from)
+}
+
 /// Replaces a file atomically, keeping its permissions where it exists.
 pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));

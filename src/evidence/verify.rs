@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::journal::{self, Blobs, JournalError, RunDir, read_seal, verify_chain};
 use crate::machine::call::ToolPhase;
 use crate::machine::document::{self, EVIDENCE_ROOT};
-use crate::machine::event::{Event, Phase};
+use crate::machine::event::{Event, Phase, Text};
 use crate::machine::fold::{self, Stamped};
 use crate::machine::run::RunState;
 use crate::machine::step::{self, Input};
@@ -222,6 +222,10 @@ fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Even
             let plan = document::digest(&document::plan(state));
             return if plan == written.sha256 { Ok(()) } else { Err("the plan does not follow from the facts".into()) };
         }
+        Event::ReportAccepted(accepted) => {
+            let rendered = Digest::of(document::report(&accepted.report).as_bytes());
+            return if rendered == accepted.sha256 { Ok(()) } else { Err("the report differs from its digest".into()) };
+        }
         Event::AgentFinished(_) if open_tool(state) => {
             return Err("an agent ends while a tool it called has no result".into());
         }
@@ -240,7 +244,6 @@ fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Even
         | Event::ConversationExtended(_)
         | Event::ToolIntended(_)
         | Event::ToolFinished(_)
-        | Event::ReportAccepted(_)
         | Event::AgentFinished(_)
         | Event::ArtifactsCollected(_)
         | Event::BackpressureSeen(_)
@@ -292,9 +295,13 @@ fn blobs_of(event: &Event) -> Vec<Digest> {
         Event::AgentStarted(started) => vec![started.system, started.tools, started.message],
         Event::LlmResponded(reply) => vec![reply.message],
         Event::ConversationExtended(extended) => vec![extended.message],
-        Event::ToolIntended(intended) => vec![intended.input],
-        Event::ToolFinished(finished) => finished.output.into_iter().chain([finished.text]).collect(),
-        Event::ReportAccepted(accepted) => vec![accepted.sha256],
+        Event::ToolFinished(finished) => {
+            let text = match &finished.text {
+                Text::Blob(digest) => Some(*digest),
+                Text::Inline(_) => None,
+            };
+            finished.output.into_iter().chain(text).collect()
+        }
         Event::ArtifactsCollected(collected) => vec![collected.tree, collected.diff],
         Event::RunStarted(_)
         | Event::RunResumed(_)
@@ -306,6 +313,8 @@ fn blobs_of(event: &Event) -> Vec<Digest> {
         | Event::PlanWritten(_)
         | Event::LlmRequested(_)
         | Event::LlmFailed(_)
+        | Event::ToolIntended(_)
+        | Event::ReportAccepted(_)
         | Event::AgentFinished(_)
         | Event::ResidualMeasured(_)
         | Event::CertificateIssued(_)

@@ -9,7 +9,7 @@ use crate::model::digest::Digest;
 use crate::model::ids::Role;
 use crate::model::report;
 
-use super::event::{AgentEnd, AgentStarted, Event, ExtendedBecause, LlmResponded, ReplyMove, ToolUse};
+use super::event::{AgentEnd, AgentStarted, Event, ExtendedBecause, LlmResponded, ReplyMove, Text, ToolUse};
 
 /// Asked this often for a missing report, then the agent's part is over.
 const MAX_REPORT_REMINDERS: u32 = 2;
@@ -35,9 +35,9 @@ pub enum ToolPhase {
         effect: String,
         input: Digest,
     },
-    /// Finished; the blob holds what the model is told.
+    /// Finished; this is what the model is told.
     Finished {
-        text: Digest,
+        text: Text,
         is_error: bool,
     },
 }
@@ -129,8 +129,11 @@ impl CallState {
                 ToolPhase::Intended { effect: intended.effect.clone(), input: intended.input },
             ),
             Event::ToolFinished(finished) => {
-                self.note_outcome(&finished.id, finished.text, finished.is_error);
-                self.set_phase(&finished.id, ToolPhase::Finished { text: finished.text, is_error: finished.is_error });
+                self.note_outcome(&finished.id, finished.text.digest(), finished.is_error);
+                self.set_phase(
+                    &finished.id,
+                    ToolPhase::Finished { text: finished.text.clone(), is_error: finished.is_error },
+                );
             }
             Event::ReportAccepted(_) => self.report_accepted = true,
             Event::ConversationExtended(extended) => {
@@ -265,9 +268,9 @@ impl CallState {
     }
 
     /// The results in the order of the calls.
-    pub fn results(&self) -> Vec<(&ToolUse, Digest, bool)> {
-        let finished = self.tools.iter().filter_map(|tool| match tool.phase {
-            ToolPhase::Finished { text, is_error } => Some((&tool.tool_use, text, is_error)),
+    pub fn results(&self) -> Vec<(&ToolUse, &Text, bool)> {
+        let finished = self.tools.iter().filter_map(|tool| match &tool.phase {
+            ToolPhase::Finished { text, is_error } => Some((&tool.tool_use, text, *is_error)),
             ToolPhase::Asked | ToolPhase::Intended { .. } => None,
         });
         finished.collect()

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::model::canonical;
 use crate::model::digest::Digest;
 use crate::model::learnings::{self, SpecVersion};
+use crate::model::report::Report;
 
 use super::event::ChangeKind;
 use super::iteration::Iteration;
@@ -105,6 +106,11 @@ pub fn artifacts(iteration: &Iteration) -> Value {
         "workspace_sha256": collected.map(|c| c.tree),
         "diff_sha256": collected.map(|c| c.diff),
     })
+}
+
+/// reports/ROLE.json.
+pub fn report(report: &Report) -> String {
+    text(&json!(report))
 }
 
 /// Where an accepted report is kept.

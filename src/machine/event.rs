@@ -400,7 +400,7 @@ pub struct ToolIntended {
     pub call: String,
     pub id: String,
     pub name: String,
-    /// The input, as a blob.
+    /// The digest of the input; the reply it stands in is a blob.
     pub input: Digest,
     /// One line for people: the command, the path.
     pub summary: String,
@@ -421,6 +421,26 @@ pub enum ToolOutcomeKind {
     Unknown,
 }
 
+/// A text of a tool. A short one stands in the event itself: a blob costs two more trips to the disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Text {
+    Inline(String),
+    Blob(Digest),
+}
+
+impl Text {
+    /// Longer texts become blobs; however JSON escapes them, these fit an event.
+    pub const MAX_INLINE: usize = 64 * 1024;
+
+    pub fn digest(&self) -> Digest {
+        match self {
+            Self::Inline(text) => Digest::of(text.as_bytes()),
+            Self::Blob(digest) => *digest,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolFinished {
     pub call: String,
@@ -429,8 +449,8 @@ pub struct ToolFinished {
     pub is_error: bool,
     pub exit_code: Option<i32>,
     pub millis: u64,
-    /// What the model is told, as a blob.
-    pub text: Digest,
+    /// What the model is told.
+    pub text: Text,
     /// The kept output, as a blob, where it is more than `text`.
     pub output: Option<Digest>,
     pub output_bytes: u64,
@@ -443,7 +463,7 @@ pub struct ReportAccepted {
     pub report: Report,
     /// The cited paths that exist, with their digests.
     pub links: BTreeMap<String, Digest>,
-    /// The report file's digest.
+    /// The digest of the report as it is rendered.
     pub sha256: Digest,
 }
 

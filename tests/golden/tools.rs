@@ -1,7 +1,5 @@
 //! Permissions: refused, told, and the run goes on.
 
-use nightloop::journal::RunDir;
-use nightloop::model::digest::Digest;
 use serde_json::json;
 
 use crate::case::{Case, Ran, call, no_survivor, sh, write};
@@ -9,14 +7,8 @@ use crate::sealed::{Expect, check};
 
 /// What the agents were told about refused calls.
 fn told(ran: &Ran) -> Vec<String> {
-    let blobs = RunDir::open(&ran.bench.run_dir()).unwrap().blobs();
     let refused = ran.events("tool.finished").into_iter().filter(|data| data["outcome"] == "refused");
-    refused
-        .map(|data| {
-            let digest: Digest = serde_json::from_value(data["text"].clone()).unwrap();
-            String::from_utf8(blobs.get(&digest).unwrap()).unwrap()
-        })
-        .collect()
+    refused.map(|data| data["text"]["inline"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
