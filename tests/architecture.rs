@@ -1,5 +1,7 @@
 //! Holds the direction of dependencies: each module's `use` lines name only what stands below it.
 
+#![allow(clippy::expect_used)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -45,7 +45,7 @@ fn progress_bar() -> ProgressBar {
     let bar = ProgressBar::new(1);
     // Drawn on change only; no spinner that wakes a thin line.
     bar.set_draw_target(ProgressDrawTarget::stdout_with_hz(10));
-    if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} iterations · {msg}") {
+    if let Ok(style) = ProgressStyle::with_template("{bar:16} {pos}/{len} · {wide_msg}") {
         bar.set_style(style);
     }
     bar

@@ -16,6 +16,8 @@ use super::error::EngineError;
 
 /// A measured line longer than this is no number.
 const MAX_LINE: usize = 200;
+/// How long checks may go on after the time budget is used up, at least; else a twentieth of it.
+const GRACE: Duration = Duration::from_secs(10);
 /// Removed interface items that are named in the record.
 const MAX_REMOVED: usize = 50;
 
@@ -38,16 +40,37 @@ impl Driver<'_> {
         let mut spec = CommandSpec::new(argv, &self.session.workspace, self.session.state.run().as_str());
         spec.timeout = timeout;
         let token = CancellationToken::new();
-        let outcome = match self.guarded(&token, None, process::run(spec, &token)).await {
-            Guarded::Done(outcome) => outcome,
+        let limit = self.probe_limit(phase);
+        let (outcome, cut) = match self.guarded(&token, limit, process::run(spec, &token)).await {
+            Guarded::Done(outcome) => (outcome, false),
+            Guarded::Cut(outcome) => (outcome, true),
             // Not recorded: it tells nothing about the workspace, and runs again on resume.
-            Guarded::Stopped(_) | Guarded::Cut(_) => return Ok(()),
+            Guarded::Stopped(_) => return Ok(()),
         };
         let mut result = self.probe_result(&outcome)?;
         if probe == Probe::ApiSurface && phase == Phase::Gate {
             result.removed_lines = Some(self.removed_lines(&outcome)?);
         }
-        self.record(ProbeFinished { phase, probe, result }).await
+        self.record(ProbeFinished { phase, probe, result }).await?;
+        if cut {
+            self.cut_if_exhausted().await?;
+        }
+        Ok(())
+    }
+
+    /// What is left of the time budget, and a grace in which the last state can still be measured. A claim of
+    /// success is replayed whatever the clock says: its commands have just shown how long they take.
+    fn probe_limit(&self, phase: Phase) -> Option<Duration> {
+        match phase {
+            Phase::Baseline | Phase::Scouted | Phase::Iteration => {
+                let limit = self.session.state.limits.max_total_seconds;
+                let left = (limit * 1_000).saturating_sub(self.spent_now().millis);
+                let past = self.spent_now().millis.saturating_sub(limit * 1_000);
+                let grace = (GRACE.as_millis() as u64).max(limit * 50).saturating_sub(past);
+                Some(Duration::from_millis(left + grace))
+            }
+            Phase::Replay(_) | Phase::Gate => None,
+        }
     }
 
     fn probe_command(&self, probe: &Probe) -> Option<(Vec<String>, Duration)> {

@@ -130,6 +130,10 @@ impl Driver<'_> {
             Some(digest) => self.load_tree(digest)?,
             None => TreeSnapshot::default(),
         };
+        let start = match &self.session.state.baseline.tree {
+            Some(digest) => self.load_tree(digest)?,
+            None => TreeSnapshot::default(),
+        };
         let (after, tree) = self.snapshot().await?;
         let changes: Vec<Change> = tree::diff(&before, &after)
             .into_iter()
@@ -149,7 +153,8 @@ impl Driver<'_> {
         let collected = ArtifactsCollected {
             iteration: self.session.state.iteration_number(),
             tree,
-            protected_touched: protect::touched(&self.session.state.criteria, &changes),
+            guards_touched: protect::touched(&self.session.state.criteria, &start, &after),
+            instruments_touched: protect::instruments_touched(self.session.state.loop_file(), &start, &after),
             changes,
             diff,
             northstar_sha256: self.northstar_now(),

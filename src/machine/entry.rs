@@ -153,7 +153,7 @@ fn engine_failures(state: &RunState, iteration: &Iteration, certificate: &Certif
         note(format!("the residual is null: {why}"));
     }
     for tampering in measure::gate_tampering(state, iteration) {
-        note(format!("GATE TAMPERING: {tampering} changed in the iteration that turned it green"));
+        note(format!("GATE TAMPERING: {tampering}"));
     }
     if let Some(cut) = &state.cut {
         note(format!(

@@ -501,8 +501,19 @@ pub struct ArtifactsCollected {
     pub northstar_sha256: Option<Digest>,
     /// Is our block in AGENTS.md still what we wrote?
     pub learnings_intact: bool,
-    /// Criteria whose protected files changed, with the files.
-    pub protected_touched: BTreeMap<String, Vec<String>>,
+    /// Guards that differ from how the run found them, by criterion.
+    pub guards_touched: BTreeMap<String, GuardsTouched>,
+    /// Scripts of the residual and metric commands that differ from how the run found them.
+    pub instruments_touched: Vec<String>,
+}
+
+/// What guards a criterion and was changed since the start of the run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct GuardsTouched {
+    /// The check's own script: never acceptable.
+    pub script: Vec<String>,
+    /// Tests, CI, declarations: not while the criterion turns green.
+    pub others: Vec<String>,
 }
 
 /// The distance to the goal, or why there is none.

@@ -48,9 +48,7 @@ fn finding(
         Proof::Judged => judged(iteration, &criterion.id, paraphrase),
     };
     let (met, why) = match tampered(state, iteration, &criterion.id) {
-        Some(files) if met => {
-            (false, format!("not accepted: {} changed in the iteration that turned it green", files.join(", ")))
-        }
+        Some(files) if met => (false, format!("not accepted: {} changed, which guards it", files.join(", "))),
         Some(_) | None => (met, why),
     };
     Finding { id: criterion.id.clone(), criterion: criterion.text.clone(), met, evidence_link, why }
@@ -73,27 +71,35 @@ fn judged(iteration: &Iteration, id: &str, paraphrase: Option<u8>) -> (bool, Opt
     }
 }
 
-/// Files that a newly green criterion's check depends on and this iteration changed.
-pub fn tampered<'a>(state: &RunState, iteration: &'a Iteration, criterion: &str) -> Option<&'a [String]> {
-    if was_met_before(state, criterion) {
-        return None;
+/// Guards that were changed so that this criterion's green does not count.
+fn tampered(state: &RunState, iteration: &Iteration, criterion: &str) -> Option<Vec<String>> {
+    let touched = iteration.artifacts.as_ref()?.guards_touched.get(criterion)?;
+    let mut files = touched.script.clone();
+    // Once green with its guards intact, a criterion may see its tests grow.
+    if !was_met_before(state, criterion) {
+        files.extend(touched.others.iter().cloned());
     }
-    let touched = &iteration.artifacts.as_ref()?.protected_touched;
-    touched.get(criterion).map(Vec::as_slice).filter(|files| !files.is_empty())
+    (!files.is_empty()).then_some(files)
 }
 
-/// Criteria that turned green together with a change to what guards them.
+/// Criteria that are green although what guards them was changed, and instruments that were changed.
 pub fn gate_tampering(state: &RunState, iteration: &Iteration) -> Vec<String> {
     let green = |criterion: &&Criterion| {
         let probe = Probe::Criterion(criterion.id.clone());
         iteration.probe(Phase::Iteration, &probe).is_some_and(|result| result.end.passed())
             || judged(iteration, &criterion.id, None).0
     };
-    let touched = state.criteria.iter().filter(green).filter_map(|criterion| {
-        let files = tampered(state, iteration, &criterion.id)?;
-        Some(format!("{} ({})", criterion.id, files.join(", ")))
-    });
-    touched.collect()
+    let mut found: Vec<String> = state
+        .criteria
+        .iter()
+        .filter(green)
+        .filter_map(|criterion| {
+            tampered(state, iteration, &criterion.id).map(|files| format!("{} ({})", criterion.id, files.join(", ")))
+        })
+        .collect();
+    let instruments = iteration.artifacts.as_ref().map(|a| a.instruments_touched.as_slice()).unwrap_or_default();
+    found.extend(instruments.iter().map(|file| format!("what measures the run ({file})")));
+    found
 }
 
 /// Was this criterion met before the running iteration?

@@ -10,7 +10,7 @@ use crate::model::digest::Digest;
 use crate::model::ids::RunId;
 use crate::model::learnings::{self, SpecVersion};
 use crate::model::loop_file::LoopFile;
-use crate::model::northstar::Metric;
+use crate::model::northstar::{self, Metric};
 use crate::model::rung::{self, Rung};
 
 use super::event::{BackpressureSeen, BudgetCut, NorthstarRead, Phase, Probe, ProbeResult, RunHalted, RunStarted};
@@ -177,8 +177,13 @@ impl RunState {
         self.metrics_with(|probe| self.baseline.probes.get(probe).and_then(measured_text))
     }
 
+    /// The metrics as known at the end of an iteration: a measurement that failed leaves the last one standing.
     pub fn metrics_at(&self, iteration: &Iteration) -> Vec<Metric> {
-        self.metrics_with(|probe| iteration.probe(Phase::Iteration, probe).and_then(measured_text))
+        let measured = |probe: &Probe| {
+            let so_far = self.iterations().filter(|it| it.number() <= iteration.number());
+            so_far.rev().find_map(|it| it.probe(Phase::Iteration, probe).and_then(measured_text))
+        };
+        self.metrics_with(|probe| measured(probe).or_else(|| self.baseline.probes.get(probe).and_then(measured_text)))
     }
 
     /// The header of the run's section in AGENTS.md.
@@ -207,7 +212,8 @@ impl RunState {
     }
 }
 
-/// What a measuring command printed, if it ended well.
-pub fn measured_text(result: &ProbeResult) -> Option<String> {
-    if result.end.passed() { result.last_line.clone() } else { None }
+/// The number a measuring command printed, if it ended well.
+fn measured_text(result: &ProbeResult) -> Option<String> {
+    let line = result.last_line.as_ref().filter(|_| result.end.passed())?;
+    northstar::number(line).map(|_| line.clone())
 }

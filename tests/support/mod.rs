@@ -44,7 +44,17 @@ impl Ended {
 impl Bench {
     /// An empty workspace.
     pub fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::at(tempfile::tempdir().unwrap())
+    }
+
+    /// An empty workspace in memory where there is such a place: for many runs whose disk does not matter.
+    pub fn in_memory() -> Self {
+        let memory = Path::new("/dev/shm");
+        let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        Self::at(dir.unwrap())
+    }
+
+    fn at(dir: TempDir) -> Self {
         let (workspace, state) = (dir.path().join("work"), dir.path().join("state"));
         fs::create_dir_all(&workspace).unwrap();
         Self { workspace: workspace.canonicalize().unwrap(), state, dir }

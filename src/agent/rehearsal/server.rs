@@ -27,8 +27,8 @@ use tokio::task::{AbortHandle, JoinSet};
 /// Connections served at once; more wait in the listener's queue.
 pub const MAX_CONNECTIONS: usize = 128;
 /// Requests remembered for tests, by count and by bytes; the oldest go first.
-const MAX_RECORDED: usize = 10_000;
-const MAX_RECORDED_BYTES: usize = 64 * 1024 * 1024;
+const MAX_RECORDED: usize = 64;
+const MAX_RECORDED_BYTES: usize = 4 * 1024 * 1024;
 /// A peer that does not finish its request loses its place.
 const READ_LIMIT: Duration = Duration::from_secs(60);
 

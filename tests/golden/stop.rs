@@ -1,0 +1,164 @@
+//! Stops from outside: at once, with no process left, and nothing lost.
+
+use std::fs;
+use std::path::PathBuf;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::case::{Case, Ran, Running, no_survivor, sh, wait_until, write};
+use crate::sealed::{Expect, check};
+
+/// `two_steps`, but that the solver sleeps before it works.
+fn sleepy() -> Case {
+    Case::new()
+        .check("a", "test -f a")
+        .check("b", "test -f b")
+        .solver(0, [sh("sleep 300 & sleep 301"), write("a", "1\n")])
+        .solver(1, [write("b", "1\n")])
+}
+
+fn started() -> Running {
+    let running = sleepy().start();
+    running.wait_for_process("sleep 301");
+    running
+}
+
+fn stop_file(ran: &Running) -> PathBuf {
+    ran.bench.workspace.join("scratch/STOP")
+}
+
+/// The certificate that an undisturbed run ends with.
+fn certificate(ran: &Ran) -> Value {
+    ran.report()["halting_certificate"].clone()
+}
+
+#[test]
+fn stop_cuts_a_tool_and_resume_reaches_the_same_certificate() {
+    let running = started();
+    let stop = stop_file(&running);
+    fs::create_dir_all(stop.parent().unwrap()).unwrap();
+    fs::write(&stop, "").unwrap();
+    let ran = running.wait();
+    no_survivor(&ran);
+    check(&ran, &Expect::stopped(4, &[]));
+    assert_eq!(ran.exit()["signal_detected"], "stop_file");
+    assert_eq!(ran.exit()["iteration_at_detection"], 0);
+
+    let refused = ran.bench.nightloop(&["resume"]).expect(75);
+    assert!(refused.stderr.contains("scratch/STOP"), "{}", refused.stderr);
+    fs::remove_file(&stop).unwrap();
+    let resumed = ran.resume();
+    check(&resumed, &Expect::exact(&["0.5", "0"]));
+    assert_eq!(resumed.report()["resumes"], 1);
+    assert_eq!(certificate(&resumed), certificate(&Case::two_steps().run()));
+}
+
+#[test]
+fn a_stop_that_stands_before_the_start_is_refused_and_nothing_is_written() {
+    let ran = Case::two_steps().file("scratch/STOP", "").run();
+    assert_eq!(ran.ended.code, 64);
+    assert!(ran.ended.stderr.contains("scratch/STOP exists"), "{}", ran.ended.stderr);
+    assert!(ran.ended.stderr.contains("remove it"), "{}", ran.ended.stderr);
+    assert!(!ran.bench.state.join("runs").exists());
+    for name in ["evidence", "AGENTS.md"] {
+        assert!(!ran.bench.workspace.join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn signals_end_the_run_sealed_and_resumable() {
+    for (signal, code, name) in [(Signal::INT, 130, "user_interrupt"), (Signal::TERM, 143, "terminated")] {
+        let running = started();
+        kill_process(Pid::from_raw(i32::try_from(running.pid()).unwrap()).unwrap(), signal).unwrap();
+        let ran = running.wait();
+        no_survivor(&ran);
+        check(&ran, &Expect::stopped(code, &[]));
+        assert_eq!(ran.exit()["signal_detected"], name);
+        check(&ran.resume(), &Expect::exact(&["0.5", "0"]));
+    }
+}
+
+#[test]
+fn a_killed_engine_leaves_no_process_and_goes_on() {
+    let running = started();
+    kill_process(Pid::from_raw(i32::try_from(running.pid()).unwrap()).unwrap(), Signal::KILL).unwrap();
+    let ran = running.wait();
+    no_survivor(&ran);
+    ran.bench.nightloop(&["verify"]).expect(2);
+    let resumed = ran.resume();
+    check(&resumed, &Expect::exact(&["0.5", "0"]));
+    let unknown = resumed.events("tool.finished").iter().filter(|data| data["outcome"] == "unknown").count();
+    assert_eq!(unknown, 1);
+}
+
+#[test]
+fn a_stop_during_a_check_leaves_the_check_to_be_run_again() {
+    let case = Case::new().check("a", "test -f a || exit 1; test -f scratch/go || sleep 301");
+    let running = case.solver(0, [write("a", "1\n")]).file("scratch/note", "").start();
+    running.wait_for_process("sleep 301");
+    let stop = stop_file(&running);
+    fs::write(&stop, "").unwrap();
+    let ran = running.wait();
+    no_survivor(&ran);
+    check(&ran, &Expect::stopped(4, &[]));
+    fs::rename(&stop, stop.with_file_name("go")).unwrap();
+    check(&ran.resume(), &Expect::exact(&["0"]));
+}
+
+#[test]
+fn a_stop_ends_the_wait_for_a_rate_limit() {
+    let case = Case::two_steps().faults("solver", 0, json!([{"http": 429, "retry_after": 600}]));
+    let running = case.file("scratch/note", "").start();
+    running.wait_for_event("llm.failed");
+    let stop = stop_file(&running);
+    fs::write(&stop, "").unwrap();
+    let ran = running.wait();
+    check(&ran, &Expect::stopped(4, &[]));
+    assert_eq!(ran.events("llm.failed")[0]["wait_millis"], 600_000);
+    fs::remove_file(&stop).unwrap();
+    Case::two_steps().replace_script(&ran);
+    check(&ran.resume(), &Expect::exact(&["0.5", "0"]));
+}
+
+#[test]
+fn a_full_disk_stops_before_anything_is_spent() {
+    let ran = Case::two_steps().run_with("NIGHTLOOP_TEST_DISK_PERCENT", "91");
+    check_without_plan(&ran);
+    assert_eq!(ran.exit()["signal_detected"], "disk_usage");
+    assert!(ran.events("llm.requested").is_empty());
+    check(&ran.resume(), &Expect::exact(&["0.5", "0"]));
+}
+
+/// Stopped before DREAM_GOAL: there is no plan yet, and all the rest holds.
+#[track_caller]
+fn check_without_plan(ran: &Ran) {
+    assert_eq!(ran.ended.code, 4, "{}{}", ran.ended.stdout, ran.ended.stderr);
+    let report = ran.report();
+    assert_eq!(report["stop_reason"], "BACKPRESSURE_SIGNAL");
+    assert_eq!(report["halting_certificate"]["type"], "BACKPRESSURE");
+    assert_eq!(report["iterations_completed"], 0);
+    ran.bench.nightloop(&["verify"]).expect(0);
+}
+
+#[test]
+fn finished_work_beats_a_stop() {
+    // The check itself asks for the stop, when it is replayed.
+    let script = "test -f a || exit 1; echo >> .state/n; test $(wc -l < .state/n) -lt 2 || touch scratch/STOP";
+    let case = Case::new().check("a", script).solver(0, [write("a", "1\n")]);
+    let ran = case.file(".gitignore", ".state/\n").file(".state/n", "").file("scratch/note", "").run();
+    check(&ran, &Expect::exact(&["0"]));
+    assert!(ran.bench.workspace.join("scratch/STOP").exists());
+}
+
+#[test]
+fn a_run_in_progress_is_incomplete_and_owned() {
+    let running = started();
+    let verified = running.bench.nightloop(&["verify"]);
+    assert_eq!(verified.code, 2, "{}{}", verified.stdout, verified.stderr);
+    assert_eq!(running.bench.nightloop(&["resume"]).code, 73);
+    running.bench.nightloop(&["stop"]).expect(0);
+    let ran = running.wait();
+    check(&ran, &Expect::stopped(4, &[]));
+    wait_until(|| ran.bench.run_dir().join("seal.json").exists());
+}
