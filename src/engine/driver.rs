@@ -259,6 +259,10 @@ impl<'a> Driver<'a> {
         let seen = BackpressureSeen { signal: Signal::DiskUsage, detail: "the journal's disk is full".to_owned() };
         let mut after = self.session.state.clone();
         after.backpressure = Some(seen.clone());
+        // Where a full disk does not stop the run, there is nothing to decide before its effects are done.
+        if !step::must_stop(&after) {
+            return Ok(());
+        }
         let mut events = vec![Event::from(seen)];
         events.extend(step::step(&after, Input::Proceed));
         self.append(events).await

@@ -8,14 +8,12 @@ use std::path::{Path, PathBuf};
 
 use crate::machine::document::EVIDENCE_ROOT;
 use crate::model::ids::RunId;
+use crate::tool::tree::{self, TEMPORARY};
 
 use super::render::Rendered;
 
 /// Where earlier evidence goes.
 const ARCHIVE_ROOT: &str = "evidence/archive";
-
-/// Temporary files carry this prefix, so that one left by a crash is known for what it is.
-const TEMPORARY: &str = ".nightloop-tmp-";
 
 /// How durable a file must be when the call returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +62,10 @@ pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<
     Ok(())
 }
 
-/// Removes what a killed engine left half-written beside a file of its own, and in the evidence. Only the
-/// owner of the workspace may call this. A leftover would count as an artifact of the iteration.
+/// Removes what a killed engine left half-written in the workspace, beside a file of its own that may lie
+/// elsewhere, and in the evidence, which may be ignored. Only the owner of the workspace may call this.
 pub fn remove_leftovers(workspace: &Path, beside: &Path) -> io::Result<()> {
+    tree::remove_leftovers(workspace)?;
     if let Some(dir) = beside.parent() {
         remove_temporaries(dir, false)?;
     }

@@ -20,6 +20,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
+use super::tree::TEMPORARY;
+
 /// The workspace folder, open.
 pub(super) struct Root {
     folder: OwnedFd,
@@ -221,7 +223,7 @@ impl Target {
     /// Replaces the file at once: readers see the old content or the new, never a part.
     pub(super) fn replace(&self, content: &[u8]) -> io::Result<()> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let temporary = format!(".nightloop-{}-{}.tmp", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let temporary = format!("{TEMPORARY}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let created = rustix::fs::openat(&self.folder, &temporary, flags, Mode::from_raw_mode(0o666))?;
         let written = self

@@ -76,6 +76,20 @@ impl Stamp {
     }
 }
 
+/// Files are written under a name with this prefix first, so that one left by a crash is known for what it is.
+pub const TEMPORARY: &str = ".nightloop-tmp-";
+
+/// Removes what a killed engine left half-written in a workspace, before it counts as an artifact. Only the
+/// owner of the workspace may call this.
+pub fn remove_leftovers(root: &Path) -> io::Result<()> {
+    for entry in walk::walk(root, None, |_| true).flatten() {
+        if walk::is_file(&entry) && entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 /// Takes a snapshot. `exclude` holds prefixes of relative paths, such as `evidence/`.
 pub fn snapshot(root: &Path, exclude: &[&str], previous: Option<&TreeCache>) -> io::Result<(TreeSnapshot, TreeCache)> {
     if !fs::metadata(root)?.is_dir() {

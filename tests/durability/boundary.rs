@@ -85,3 +85,24 @@ fn a_crash_between_an_effect_and_its_event_changes_nothing() {
     points.extend((1..=100).step_by(if thorough() { 1 } else { 9 }).map(|nth| format!("step:{nth}")));
     for_each_case(&points, |point| die_and_resume("NIGHTLOOP_CRASH_AT", point, &expected));
 }
+
+#[test]
+fn an_effect_of_unknown_outcome_is_told_and_never_repeated() {
+    let undisturbed = small();
+    undisturbed.nightloop(&["run"]).expect(0);
+    let events = undisturbed.events();
+    let intended = events.iter().position(|(kind, data)| kind == "tool.intended" && data["name"] == "bash").unwrap();
+    let finished = format!("before_write:{}", intended + 1);
+    // Before the command starts, and after it has acted: the engine cannot tell one from the other.
+    for (name, point, ran) in [("NIGHTLOOP_CRASH_AT", "tool:3", 0), ("NIGHTLOOP_CRASH", finished.as_str(), 1)] {
+        let bench = small();
+        assert_eq!(run_with(&bench, &["run"], &[(name, point)]).code, -1);
+        bench.nightloop(&["resume"]).expect(0);
+        let effects = fs::read_to_string(bench.workspace.join("effects.log")).unwrap();
+        assert_eq!(effects.lines().filter(|line| *line == "0").count(), ran, "{point}: {effects}");
+        let events = bench.events();
+        let told: Vec<_> = events.iter().filter(|(_, data)| data["outcome"] == "unknown").collect();
+        assert_eq!(told.len(), 1, "{point}");
+        assert_eq!((&told[0].0[..], &told[0].1["is_error"]), ("tool.finished", &true.into()), "{point}");
+    }
+}

@@ -25,6 +25,8 @@ fn a_failing_disk_halts_clearly_and_the_run_goes_on_later() {
             }
         }
     }
+    // From the last certificate on: a full disk must not decide what only the replays can.
+    plans.extend((130..150).map(|nth| format!("write:{nth}:ENOSPC")));
     for_each_case(&plans, |plan| {
         let bench = small();
         let failed = run_with(&bench, &["run"], &[("NIGHTLOOP_FAIL", plan)]);

@@ -232,10 +232,10 @@ pub struct Outcome {
 
 pub fn outcome(bench: &Bench) -> Outcome {
     let events = bench.events();
-    let certificates = events.iter().filter(|(kind, _)| kind == "certificate.issued");
+    let mut certificates = events.iter().filter(|(kind, _)| kind == "certificate.issued");
     let residuals = bench.evidence("exit.json")["residual_history_decimal_strings"].as_array().cloned();
     Outcome {
-        certificate: certificates.last().map(|(_, data)| data.clone()).unwrap_or_default(),
+        certificate: certificates.next_back().map(|(_, data)| data.clone()).unwrap_or_default(),
         residuals: residuals.expect("the halting report has a residual history"),
         evidence: evidence(bench),
     }

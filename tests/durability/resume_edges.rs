@@ -106,7 +106,8 @@ fn leftovers_of_a_killed_write_are_cleared() {
     let undisturbed = small();
     undisturbed.nightloop(&["run"]).expect(0);
     let bench = died_at(40);
-    let names = [".nightloop-tmp-AbCdEf", "evidence/loop/.nightloop-tmp-x", "evidence/loop/iter_0/.nightloop-tmp-y"];
+    let names = [".nightloop-tmp-AbCdEf", "src/.nightloop-tmp-7-1", "evidence/loop/iter_0/.nightloop-tmp-y"];
+    fs::create_dir(bench.workspace.join("src")).unwrap();
     for name in names {
         fs::write(bench.workspace.join(name), "half").unwrap();
     }
