@@ -25,8 +25,8 @@ fn a_full_state_disk_stops_the_run_and_room_lets_it_go_on() {
         println!("skipped: user and mount namespaces are not available here");
         return;
     }
-    // The reserve takes 4096k of it; the run needs some 900k in blocks.
-    for size in ["4180k", "4300k", "4420k", "4540k"] {
+    // The reserve takes 4096k of it; the run needs some 300k in blocks.
+    for size in ["4140k", "4180k", "4220k", "4260k"] {
         let bench = small();
         std::fs::create_dir_all(&bench.state).unwrap();
         let command = bench.command(&[]);
