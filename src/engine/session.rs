@@ -120,10 +120,7 @@ impl Session {
         let workspace = workspace_of(&run_dir)?;
         let workspace_lock = lock_workspace(root, &workspace)?;
         let run_lock = RunLock::acquire(&path)?;
-        let mut folded: Option<RunState> = None;
-        let recovered = journal::recover(&run_dir, &run_lock, &mut |record| {
-            fold_record(&mut folded, &record).map_err(|e| JournalError::Invalid { detail: e.to_string() })
-        })?;
+        let (recovered, folded) = recover(&run_dir, &run_lock)?;
         let state = folded.ok_or_else(|| {
             EngineError::usage(
                 format!("run {run} was created but never started: its journal is empty"),
@@ -165,7 +162,7 @@ impl Session {
             torn_sha256: recovered.torn.as_ref().map(|torn| torn.sha256),
         };
         let event = Event::from(resumed);
-        crate::machine::step::legal(&session.state, &event)
+        crate::machine::legal::legal(&session.state, &event)
             .map_err(|why| EngineError::usage(why, "start a new run with `nightloop run`"))?;
         let records = session.writer.append_blocking(vec![draft(None, &event)?])?;
         for record in &records {
@@ -173,6 +170,15 @@ impl Session {
         }
         Ok(session)
     }
+}
+
+/// Repairs a torn tail and folds everything.
+fn recover(run_dir: &RunDir, lock: &RunLock) -> Result<(journal::Recovered, Option<RunState>), EngineError> {
+    let mut folded: Option<RunState> = None;
+    let recovered = journal::recover(run_dir, lock, &mut |record| {
+        fold_record(&mut folded, &record).map_err(|e| JournalError::Invalid { detail: e.to_string() })
+    })?;
+    Ok((recovered, folded))
 }
 
 /// Reads a run without owning it.
@@ -308,10 +314,7 @@ pub fn seal_ended(root: &StateRoot, run: &RunId) -> Result<(), EngineError> {
     let workspace = workspace_of(&run_dir)?;
     let _workspace_lock = lock_workspace(root, &workspace)?;
     let run_lock = RunLock::acquire(&path)?;
-    let mut folded: Option<RunState> = None;
-    let recovered = journal::recover(&run_dir, &run_lock, &mut |record| {
-        fold_record(&mut folded, &record).map_err(|e| JournalError::Invalid { detail: e.to_string() })
-    })?;
+    let (recovered, folded) = recover(&run_dir, &run_lock)?;
     let state = folded.ok_or_else(|| EngineError::Internal("an ended run without events".to_owned()))?;
     super::finish::seal(root, &run_dir, &workspace, &state, (recovered.tail.next_seq, recovered.tail.head))
 }

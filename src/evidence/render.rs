@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::journal::{Blobs, JournalError};
+use crate::machine::alignment;
 use crate::machine::document::{self, EVIDENCE_ROOT, iteration_dir, report_path};
 use crate::machine::event::{Phase, Probe};
-use crate::machine::gate;
 use crate::machine::iteration::Iteration;
 use crate::machine::measure::check_output_path;
 use crate::machine::run::RunState;
@@ -222,5 +222,5 @@ fn drift_log(state: &RunState) -> Option<String> {
     if let Some(halted) = halted {
         lines.push_str(&format!("{}: {}\n", halted.stop_reason, halted.detail));
     }
-    (halted.is_some() || gate::alignment(state).status == gate::AlignmentStatus::Drifting).then_some(lines)
+    (halted.is_some() || alignment::alignment(state).status == alignment::AlignmentStatus::Drifting).then_some(lines)
 }

@@ -2,10 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::machine::alignment;
 use crate::machine::document::EVIDENCE_ROOT;
 use crate::machine::event::RunHalted;
 use crate::machine::gate;
 use crate::machine::iteration::Iteration;
+use crate::machine::phuc;
 use crate::machine::run::RunState;
 use crate::model::certificate::{Certificate, CertificateKind};
 use crate::model::fraction::Fraction;
@@ -50,14 +52,14 @@ pub fn halting_report(state: &RunState) -> Option<Value> {
 }
 
 fn add_spec_two(state: &RunState, object: &mut Map<String, Value>) {
-    let alignment = gate::alignment(state);
+    let alignment = alignment::alignment(state);
     object.insert("northstar_distance_delta".into(), json!(distance_delta(state)));
     object.insert("northstar_metrics_before".into(), json!(state.metrics_at_baseline()));
     let last = state.iterations().rfind(|iteration| iteration.certificate.is_some());
     let after = last.map_or_else(|| state.metrics_at_baseline(), |last| state.metrics_at(last));
     object.insert("northstar_metrics_after".into(), json!(after));
     object.insert("northstar_alignment_certificate".into(), json!(alignment));
-    object.insert("phuc_test_result".into(), json!(gate::phuc_test(state, gate_rung(state))));
+    object.insert("phuc_test_result".into(), json!(phuc::phuc_test(state, gate_rung(state))));
     object.insert("seed_checksum_verified".into(), json!(rung::seed_checksum() == rung::SEED_CHECKSUM));
     object.insert("triangle_law_vertices".into(), json!(gate::triangle(state)));
     object.insert("glow_history".into(), json!(glow_history(state)));
@@ -197,7 +199,7 @@ fn converged(state: &RunState) -> Value {
     if state.spec() == SpecVersion::V2
         && let Some(object) = output.as_object_mut()
     {
-        let alignment = gate::alignment(state);
+        let alignment = alignment::alignment(state);
         object.insert(
             "northstar_alignment_certificate".into(),
             json!({
@@ -208,7 +210,7 @@ fn converged(state: &RunState) -> Value {
             }),
         );
         object.insert("glow_history".into(), json!(glow_history(state)));
-        object.insert("phuc_test_result".into(), json!(gate::phuc_test(state, gate_rung(state))));
+        object.insert("phuc_test_result".into(), json!(phuc::phuc_test(state, gate_rung(state))));
         object.insert("triangle_law_vertices".into(), json!(gate::triangle(state)));
         object.insert("seed_checksum_verified".into(), json!(rung::seed_checksum() == rung::SEED_CHECKSUM));
     }

@@ -3,6 +3,9 @@
 //! An event is durable before the effect it announces starts. Large texts live in blobs; events carry
 //! their digests. Adding a kind is a new reducer version: an older engine must refuse, not guess.
 
+mod call;
+mod probe;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -10,18 +13,19 @@ use serde_json::value::RawValue;
 
 use crate::model::budget::{Effective, Exhausted};
 use crate::model::certificate::{Certificate, Residual};
-use crate::model::decimal::Exact;
 use crate::model::digest::Digest;
 use crate::model::glow::Glow;
-use crate::model::ids::{Role, RunId};
+use crate::model::ids::RunId;
 use crate::model::learnings::{CompactionLog, Entry};
 use crate::model::loop_file::LoopFile;
 use crate::model::northstar::Metric;
-use crate::model::report::Report;
 use crate::model::stop::{ExitStatus, ForbiddenState, StopReason};
 
 use super::gate::GateReport;
 use super::state::State;
+
+pub use call::*;
+pub use probe::*;
 
 /// Journals written by a newer reducer are not resumed.
 pub const REDUCER_VERSION: u32 = 1;
@@ -172,108 +176,6 @@ pub struct TreeTaken {
     pub drifted: Vec<String>,
 }
 
-/// A command the engine runs to learn a fact.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Probe {
-    Criterion(String),
-    Residual,
-    Metric(String),
-    SubGoal,
-    Security,
-    SecurityVersion,
-    ApiSurface,
-}
-
-impl Probe {
-    /// A name for lines, files and messages.
-    pub fn name(&self) -> String {
-        match self {
-            Self::Criterion(id) => format!("check {id}"),
-            Self::Residual => "residual".to_owned(),
-            Self::Metric(id) => format!("metric {id}"),
-            Self::SubGoal => "sub-goal".to_owned(),
-            Self::Security => "security".to_owned(),
-            Self::SecurityVersion => "security version".to_owned(),
-            Self::ApiSurface => "api surface".to_owned(),
-        }
-    }
-}
-
-/// When a probe runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// Before the first iteration.
-    Baseline,
-    /// After the scout, before the solver.
-    Scouted,
-    /// In CHECK_HALTING.
-    Iteration,
-    /// A replay of the certificate on the frozen artifacts.
-    Replay(u8),
-    /// For the pass-gate.
-    Gate,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ProbeStarted {
-    pub phase: Phase,
-    pub probe: Probe,
-    pub argv: Vec<String>,
-}
-
-/// How a command ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ProbeEnd {
-    Exited(i32),
-    Signaled(i32),
-    TimedOut,
-    Cancelled,
-    NotStarted(String),
-}
-
-impl ProbeEnd {
-    pub fn passed(&self) -> bool {
-        *self == Self::Exited(0)
-    }
-
-    pub fn describe(&self) -> String {
-        match self {
-            Self::Exited(code) => format!("exit {code}"),
-            Self::Signaled(signal) => format!("ended by signal {signal}"),
-            Self::TimedOut => "timed out".to_owned(),
-            Self::Cancelled => "cancelled".to_owned(),
-            Self::NotStarted(why) => format!("did not start: {why}"),
-        }
-    }
-}
-
-/// What a command showed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProbeResult {
-    pub end: ProbeEnd,
-    /// The kept output, as a blob.
-    pub output: Digest,
-    /// The digest of the whole stdout, kept or not.
-    pub stdout_sha256: Digest,
-    pub output_bytes: u64,
-    /// The last non-empty line of stdout, bounded.
-    pub last_line: Option<String>,
-    /// Interface items that were there at the start and are not now; only for the interface probe.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub removed_lines: Option<Vec<String>>,
-    pub millis: u64,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ProbeFinished {
-    pub phase: Phase,
-    pub probe: Probe,
-    pub result: ProbeResult,
-}
-
 /// plan.json is written: the loop's contract stands before iteration 0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlanWritten {
@@ -292,205 +194,6 @@ pub struct IterationBegan {
     pub bleeds: bool,
     /// Does it carry the last entry's open questions word for word?
     pub carries_questions: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AgentStarted {
-    pub call: String,
-    pub role: Role,
-    pub agent: String,
-    pub backend: String,
-    pub model: String,
-    /// Blobs: the system prompt, the tools, the first message.
-    pub system: Digest,
-    pub tools: Digest,
-    pub message: Digest,
-    /// The number of the goal's paraphrase, for the sweep of rung 65537.
-    pub paraphrase: Option<u8>,
-}
-
-/// Intent: a request goes out after this is durable. The reserve is what it may cost at most.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LlmRequested {
-    pub call: String,
-    pub turn: u32,
-    pub attempt: u32,
-    pub request_sha256: Digest,
-    pub reserved_tokens: u64,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Usage {
-    pub input: u64,
-    pub cache_write: u64,
-    pub cache_read: u64,
-    pub output: u64,
-}
-
-/// One tool call as the model asked for it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolUse {
-    pub id: String,
-    pub name: String,
-    /// Not well-formed JSON, or not what the protocol allows; never run.
-    pub malformed: bool,
-}
-
-/// What to do with a reply; decided once, from the stop reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReplyMove {
-    Finish,
-    RunTools,
-    SendBack,
-    RaiseMaxTokens,
-    Nudge,
-    StartFresh,
-    Refused,
-    Stop,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LlmResponded {
-    pub call: String,
-    pub turn: u32,
-    /// The assistant message as it is sent back, byte for byte.
-    pub message: Digest,
-    pub stop: String,
-    pub next: ReplyMove,
-    /// An empty reply is not put into the conversation: the API would refuse it there.
-    pub empty: bool,
-    pub tool_uses: Vec<ToolUse>,
-    pub usage: Usage,
-    /// `None`: the price of this model is unknown.
-    pub cost_usd: Option<Exact>,
-    pub request_id: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LlmFailed {
-    pub call: String,
-    pub turn: u32,
-    pub attempt: u32,
-    pub class: String,
-    pub message: String,
-    /// How long is waited before the next attempt; `None`: there is none.
-    pub wait_millis: Option<u64>,
-}
-
-/// A message of ours was added to the conversation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ConversationExtended {
-    pub call: String,
-    pub message: Digest,
-    pub why: ExtendedBecause,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ExtendedBecause {
-    ToolResults,
-    ReportMissing,
-    EmptyReply,
-}
-
-/// Intent: the tool starts after this is durable.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolIntended {
-    pub call: String,
-    pub id: String,
-    pub name: String,
-    /// The digest of the input; the reply it stands in is a blob.
-    pub input: Digest,
-    /// One line for people: the command, the path.
-    pub summary: String,
-    pub effect: String,
-    /// The rule that allowed it, or why it may not run.
-    pub rule: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolOutcomeKind {
-    Done,
-    /// Refused by a rule, or malformed.
-    Refused,
-    /// Cut by a stop or a budget.
-    Cancelled,
-    /// The engine died while it ran: nobody knows.
-    Unknown,
-}
-
-/// A text of a tool. A short one stands in the event itself: a blob costs two more trips to the disk.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Text {
-    Inline(String),
-    Blob(Digest),
-}
-
-impl Text {
-    /// Longer texts become blobs; however JSON escapes them, these fit an event.
-    pub const MAX_INLINE: usize = 64 * 1024;
-
-    pub fn digest(&self) -> Digest {
-        match self {
-            Self::Inline(text) => Digest::of(text.as_bytes()),
-            Self::Blob(digest) => *digest,
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolFinished {
-    pub call: String,
-    pub id: String,
-    pub outcome: ToolOutcomeKind,
-    pub is_error: bool,
-    pub exit_code: Option<i32>,
-    pub millis: u64,
-    /// What the model is told.
-    pub text: Text,
-    /// The kept output, as a blob, where it is more than `text`.
-    pub output: Option<Digest>,
-    pub output_bytes: u64,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ReportAccepted {
-    pub call: String,
-    pub id: String,
-    pub report: Report,
-    /// The cited paths that exist, with their digests.
-    pub links: BTreeMap<String, Digest>,
-    /// The digest of the report as it is rendered.
-    pub sha256: Digest,
-}
-
-/// How an agent's part ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AgentEnd {
-    Reported,
-    /// It stopped without a report, also after being asked.
-    NoReport,
-    /// A limit or a stop cut it.
-    Cut(String),
-    Refused(String),
-    Failed {
-        class: String,
-        message: String,
-    },
-    Malformed,
-    /// The same call with the same result, again and again.
-    Stuck,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AgentFinished {
-    pub call: String,
-    pub role: Role,
-    pub end: AgentEnd,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -7,9 +7,9 @@ use crate::model::decimal::Exact;
 use super::call::{CallState, CallSummary};
 use super::event::{Event, Phase, RunStarted};
 use super::iteration::Iteration;
+use super::legal;
 use super::run::RunState;
 use super::state::State;
-use super::step;
 
 /// An event with its place in the journal.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +43,7 @@ pub fn start(stamped: &Stamped) -> Result<RunState, FoldError> {
 
 /// Folds one more event.
 pub fn apply(state: &mut RunState, stamped: &Stamped) -> Result<(), FoldError> {
-    step::legal(state, &stamped.event).map_err(|why| misfit(stamped, &why))?;
+    legal::legal(state, &stamped.event).map_err(|why| misfit(stamped, &why))?;
     keep_time(state, stamped);
     apply_event(state, &stamped.event).map_err(|why| misfit(stamped, why))?;
     state.next_seq = stamped.seq + 1;

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use crate::model::certificate::{self, Certificate, CertificateKind, Facts, certify};
 use crate::model::decimal::Exact;
 use crate::model::learnings::SpecVersion;
-use crate::model::northstar;
 use crate::model::rung::{self, Rung};
 use crate::model::stop::{ForbiddenState, StopReason};
 
-use super::compose::DISTANCE_PLACES;
+use super::alignment;
 use super::event::{Phase, Probe};
 use super::iteration::Iteration;
 use super::measure;
+use super::phuc;
 use super::run::RunState;
 
 /// How often the certificate is computed again on the frozen artifacts.
@@ -39,20 +39,9 @@ pub struct GateCheck {
 
 impl GateCheck {
     /// Names the forbidden state that a failure of this check means.
-    fn forbids(self, forbidden: ForbiddenState) -> Self {
+    pub(super) fn forbids(self, forbidden: ForbiddenState) -> Self {
         Self { forbidden_state: (!self.ok).then_some(forbidden), ..self }
     }
-}
-
-/// The five conditions of the Phuc Test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PhucTest {
-    pub condition_1_history: bool,
-    pub condition_2_reflection: bool,
-    pub condition_3_care: bool,
-    pub condition_4_adaptation: bool,
-    pub condition_5_growth: bool,
-    pub pass: bool,
 }
 
 /// The three vertices of the triangle.
@@ -64,24 +53,6 @@ pub struct Triangle {
     pub verify: bool,
     #[serde(rename = "ACKNOWLEDGE_agents_md_all_entries_present")]
     pub acknowledge: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum AlignmentStatus {
-    Aligned,
-    Neutral,
-    Drifting,
-}
-
-/// Did the run as a whole advance the Northstar?
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Alignment {
-    pub status: AlignmentStatus,
-    pub metrics_advanced: Vec<String>,
-    pub northstar_distance_start: Option<String>,
-    pub northstar_distance_end: Option<String>,
-    pub reason: Option<String>,
 }
 
 /// The gate's verdict, with everything it looked at.
@@ -110,8 +81,8 @@ pub fn judge(state: &RunState, iteration: &Iteration) -> GateReport {
     }
     let rung_achieved = achieved(&checks, state.rung_target());
     if state.spec() == SpecVersion::V2 {
-        checks.extend(phuc_checks(state, rung_achieved));
-        checks.push(alignment_check(state));
+        checks.extend(phuc::checks(state, rung_achieved));
+        checks.push(alignment::as_check(state));
     }
     // Below the target only what the target needs may fail the claim.
     let target = state.rung_target();
@@ -126,7 +97,13 @@ fn achieved(checks: &[GateCheck], target: Rung) -> Option<Rung> {
     Rung::ALL.into_iter().filter(|rung| *rung <= target).take_while(|rung| holds(*rung)).last()
 }
 
-fn check(name: &str, rung: Option<Rung>, ok: bool, detail: impl Into<String>, stop_reason: StopReason) -> GateCheck {
+pub(super) fn check(
+    name: &str,
+    rung: Option<Rung>,
+    ok: bool,
+    detail: impl Into<String>,
+    stop_reason: StopReason,
+) -> GateCheck {
     let stop_reason = (!ok).then_some(stop_reason);
     GateCheck { name: name.to_owned(), rung, ok, detail: detail.into(), stop_reason, forbidden_state: None }
 }
@@ -440,151 +417,4 @@ fn unexplained_drift(state: &RunState, iteration: &Iteration) -> Vec<String> {
         }
     });
     drifted.map(|criterion| criterion.id.clone()).collect()
-}
-
-/// The Phuc Test over the whole run.
-pub fn phuc_test(state: &RunState, rung_achieved: Option<Rung>) -> PhucTest {
-    let mut iterations: Vec<_> = state.iterations().collect();
-    iterations.retain(|iteration| iteration.entry.is_some());
-    let any = !iterations.is_empty();
-    let condition_1_history = any && state.iterations().all(|iteration| iteration.entry.is_some());
-    let condition_2_reflection = any && iterations.iter().all(|iteration| reflects(iteration));
-    let condition_3_care = any && iterations.iter().all(|iteration| !iteration.began.bleeds);
-    let condition_4_adaptation = any
-        && iterations.iter().all(|iteration| iteration.began.carries_questions)
-        && repeated_failure(state).is_none();
-    let condition_5_growth = rung_achieved.is_some_and(|rung| rung >= state.rung_target());
-    PhucTest {
-        condition_1_history,
-        condition_2_reflection,
-        condition_3_care,
-        condition_4_adaptation,
-        condition_5_growth,
-        pass: condition_1_history
-            && condition_2_reflection
-            && condition_3_care
-            && condition_4_adaptation
-            && condition_5_growth,
-    }
-}
-
-fn reflects(iteration: &Iteration) -> bool {
-    iteration.entry.as_ref().is_some_and(|entry| {
-        entry.measures.glow.is_some() && entry.measures.northstar_direction.is_some() && entry.operators.is_some()
-    })
-}
-
-/// An iteration that tried again, word for word, what had not helped before.
-fn repeated_failure(state: &RunState) -> Option<(u32, u32)> {
-    let normal = |tried: &[String]| -> Vec<String> {
-        let mut lines: Vec<_> =
-            tried.iter().map(|t| t.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()).collect();
-        lines.sort();
-        lines
-    };
-    let entries: Vec<_> = state.recorded().filter_map(|iteration| iteration.entry.as_ref()).collect();
-    let improved = |index: usize| {
-        entries[index].measures.residual_direction == crate::model::learnings::ResidualDirection::Improving
-    };
-    for later in 1..entries.len() {
-        for earlier in 0..later {
-            let same = normal(&entries[earlier].tried) == normal(&entries[later].tried);
-            if same && !entries[later].tried.is_empty() && !improved(earlier) {
-                return Some((entries[earlier].iteration, entries[later].iteration));
-            }
-        }
-    }
-    None
-}
-
-fn phuc_checks(state: &RunState, rung_achieved: Option<Rung>) -> Vec<GateCheck> {
-    let test = phuc_test(state, rung_achieved);
-    let repeated = repeated_failure(state).map_or_else(
-        || "learnings reach the next capsule".to_owned(),
-        |(a, b)| format!("iteration {b} repeats iteration {a}"),
-    );
-    let target = state.rung_target();
-    let rung = rung_achieved.map_or_else(|| "none".to_owned(), |rung| rung.to_string());
-    [
-        (
-            "Phuc Test 1: remembers history",
-            test.condition_1_history,
-            "a capsule per iteration".to_owned(),
-            StopReason::PhucTestFailure1,
-        ),
-        (
-            "Phuc Test 2: reflects",
-            test.condition_2_reflection,
-            "residual, GLOW and distance per entry".to_owned(),
-            StopReason::PhucTestFailure2,
-        ),
-        (
-            "Phuc Test 3: cares about context",
-            test.condition_3_care,
-            "no context bleed".to_owned(),
-            StopReason::PhucTestFailure3,
-        ),
-        ("Phuc Test 4: adapts", test.condition_4_adaptation, repeated, StopReason::PhucTestFailure4),
-        (
-            "Phuc Test 5: chooses growth",
-            test.condition_5_growth,
-            format!("VERIFICATION_RUNG: achieved {rung}, target {target}"),
-            StopReason::PhucTestFailure5,
-        ),
-    ]
-    .into_iter()
-    .map(|(name, ok, detail, reason)| check(name, None, ok, detail, reason).forbids(ForbiddenState::PhucTestFailure))
-    .collect()
-}
-
-/// Start and end of the run compared.
-pub fn alignment(state: &RunState) -> Alignment {
-    let before = state.metrics_at_baseline();
-    let last = state.iterations().rfind(|iteration| iteration.certificate.is_some());
-    let now = last.map_or_else(|| before.clone(), |last| state.metrics_at(last));
-    let (start, end) = (northstar::distance(&before).total, northstar::distance(&now).total);
-    let mut advanced: Vec<String> =
-        state.iterations().filter_map(|it| it.glow.as_ref()?.northstar_metric_advanced.clone()).collect();
-    advanced.sort();
-    advanced.dedup();
-    let drifts = matches!((start, end), (Some(start), Some(end)) if end > start);
-    let all_met_at_start = !state.criteria.is_empty()
-        && state.criteria.iter().all(|criterion| measure::was_met_at_baseline(state, &criterion.id));
-    let declared = state.loop_file().northstar.as_ref().and_then(|n| n.neutral_reason.clone());
-    let (status, reason) = if drifts {
-        (AlignmentStatus::Drifting, Some("the distance to the Northstar grew".to_owned()))
-    } else if !advanced.is_empty() {
-        (AlignmentStatus::Aligned, None)
-    } else {
-        let known = all_met_at_start.then(|| "every criterion was already met when the run began".to_owned());
-        (AlignmentStatus::Neutral, declared.filter(|reason| !reason.trim().is_empty()).or(known))
-    };
-    let text =
-        |distance: Option<crate::model::fraction::Fraction>| distance.map(|d| d.to_decimal_text(DISTANCE_PLACES));
-    Alignment {
-        status,
-        metrics_advanced: advanced,
-        northstar_distance_start: text(start),
-        northstar_distance_end: text(end),
-        reason,
-    }
-}
-
-fn alignment_check(state: &RunState) -> GateCheck {
-    let alignment = alignment(state);
-    let (ok, detail, reason) = match (alignment.status, &alignment.reason) {
-        (AlignmentStatus::Aligned, _) => {
-            (true, format!("ALIGNED: {}", alignment.metrics_advanced.join(", ")), StopReason::NorthstarDrift)
-        }
-        (AlignmentStatus::Neutral, Some(reason)) => {
-            (true, format!("NEUTRAL: {reason}"), StopReason::GlowWithoutNorthstarAlignment)
-        }
-        (AlignmentStatus::Neutral, None) => (
-            false,
-            "NEUTRAL without a reason: declare northstar.neutral_reason, or link and measure a metric".to_owned(),
-            StopReason::GlowWithoutNorthstarAlignment,
-        ),
-        (AlignmentStatus::Drifting, _) => (false, "DRIFTING".to_owned(), StopReason::NorthstarDrift),
-    };
-    check("Northstar alignment", None, ok, detail, reason).forbids(ForbiddenState::GlowWithoutNorthstarAlignment)
 }

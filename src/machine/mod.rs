@@ -7,6 +7,7 @@
 //! * [`step::step`] turns the result (an [`step::Input`]) into events, or into a rejection.
 //! * [`fold::apply`] folds an event into [`run::RunState`]. The engine, `verify`, and every reader use it.
 
+pub mod alignment;
 pub mod call;
 pub mod compose;
 pub mod document;
@@ -16,8 +17,10 @@ pub mod fold;
 pub mod forbidden;
 pub mod gate;
 pub mod iteration;
+pub mod legal;
 pub mod measure;
 pub mod next;
+pub mod phuc;
 pub mod run;
 pub mod state;
 pub mod step;

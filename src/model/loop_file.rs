@@ -4,11 +4,12 @@
 //! [`Diagnostic`] with a place. What is merely *missing* is not an error here: the machine turns it
 //! into EXIT_NEED_INFO, so that the reason is recorded.
 
+mod criteria;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use schemars::JsonSchema;
-use serde::de::{self, MapAccess, Visitor};
+use serde::de;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::budget;
@@ -19,6 +20,8 @@ use super::diagnose::{self, Diagnostic};
 use super::ids::Role;
 use super::learnings::SpecVersion;
 use super::rung::Rung;
+
+pub use criteria::{CriterionDecl, CriterionFull};
 
 /// A declaration larger than this is refused before it is read.
 pub const MAX_BYTES: u64 = 1 << 20;
@@ -267,50 +270,6 @@ impl From<RoleName> for Role {
     }
 }
 
-/// One acceptance criterion: plain text, or a mapping.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(untagged)]
-pub enum CriterionDecl {
-    Text(String),
-    Full(CriterionFull),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CriterionFull {
-    pub id: Option<String>,
-    pub text: String,
-    /// Program and arguments, run by the engine; exit code 0 means met.
-    pub check: Option<Vec<String>>,
-    pub judge: Option<RoleName>,
-    pub timeout_seconds: Option<u64>,
-    /// Globs of files that must not change in the iteration that turns this criterion green.
-    pub protects: Option<Vec<String>>,
-}
-
-// Not `untagged`: that would swallow the place and the wording of the real error.
-impl<'de> Deserialize<'de> for CriterionDecl {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TextOrMap;
-        impl<'de> Visitor<'de> for TextOrMap {
-            type Value = CriterionDecl;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a criterion: text, or a mapping with `text` and `check` or `judge`")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<CriterionDecl, E> {
-                Ok(CriterionDecl::Text(text.to_owned()))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<CriterionDecl, A::Error> {
-                CriterionFull::deserialize(de::value::MapAccessDeserializer::new(map)).map(CriterionDecl::Full)
-            }
-        }
-        deserializer.deserialize_any(TextOrMap)
-    }
-}
-
 /// Reads and checks a declaration. `file` is only a name for messages.
 pub fn parse(text: &str, file: &str) -> Result<LoopFile, Diagnostic> {
     // A first pass into an untyped value refuses duplicate keys everywhere, also in maps.
@@ -404,7 +363,7 @@ impl LoopFile {
     /// The criteria with ids and proofs filled in.
     pub fn criteria(&self) -> Vec<Criterion> {
         let declared = self.acceptance_criteria.as_deref().unwrap_or_default();
-        declared.iter().enumerate().map(|(index, decl)| resolve_criterion(index, decl)).collect()
+        declared.iter().enumerate().map(|(index, decl)| criteria::resolve(index, decl)).collect()
     }
 
     pub fn certificates(&self) -> Vec<CertificateKind> {
@@ -441,27 +400,6 @@ impl LoopFile {
             None => self.agents.iter().next()?,
         };
         Some((name.as_str(), agent))
-    }
-}
-
-fn resolve_criterion(index: usize, decl: &CriterionDecl) -> Criterion {
-    let default_id = || format!("c{}", index + 1);
-    match decl {
-        CriterionDecl::Text(text) => {
-            Criterion { id: default_id(), text: text.clone(), proof: Proof::Judged, protects: Vec::new() }
-        }
-        CriterionDecl::Full(full) => {
-            let timeout_seconds = full.timeout_seconds.unwrap_or(DEFAULT_CHECK_SECONDS);
-            Criterion {
-                id: full.id.clone().unwrap_or_else(default_id),
-                text: full.text.clone(),
-                proof: match &full.check {
-                    Some(argv) => Proof::Check { argv: argv.clone(), timeout_seconds },
-                    None => Proof::Judged,
-                },
-                protects: full.protects.clone().unwrap_or_default(),
-            }
-        }
     }
 }
 

@@ -1,0 +1,209 @@
+//! Events of an agent call: requests, replies, tools, reports.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::decimal::Exact;
+use crate::model::digest::Digest;
+use crate::model::ids::Role;
+use crate::model::report::Report;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentStarted {
+    pub call: String,
+    pub role: Role,
+    pub agent: String,
+    pub backend: String,
+    pub model: String,
+    /// Blobs: the system prompt, the tools, the first message.
+    pub system: Digest,
+    pub tools: Digest,
+    pub message: Digest,
+    /// The number of the goal's paraphrase, for the sweep of rung 65537.
+    pub paraphrase: Option<u8>,
+}
+
+/// Intent: a request goes out after this is durable. The reserve is what it may cost at most.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LlmRequested {
+    pub call: String,
+    pub turn: u32,
+    pub attempt: u32,
+    pub request_sha256: Digest,
+    pub reserved_tokens: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    pub input: u64,
+    pub cache_write: u64,
+    pub cache_read: u64,
+    pub output: u64,
+}
+
+/// One tool call as the model asked for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolUse {
+    pub id: String,
+    pub name: String,
+    /// Not well-formed JSON, or not what the protocol allows; never run.
+    pub malformed: bool,
+}
+
+/// What to do with a reply; decided once, from the stop reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplyMove {
+    Finish,
+    RunTools,
+    SendBack,
+    RaiseMaxTokens,
+    Nudge,
+    StartFresh,
+    Refused,
+    Stop,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LlmResponded {
+    pub call: String,
+    pub turn: u32,
+    /// The assistant message as it is sent back, byte for byte.
+    pub message: Digest,
+    pub stop: String,
+    pub next: ReplyMove,
+    /// An empty reply is not put into the conversation: the API would refuse it there.
+    pub empty: bool,
+    pub tool_uses: Vec<ToolUse>,
+    pub usage: Usage,
+    /// `None`: the price of this model is unknown.
+    pub cost_usd: Option<Exact>,
+    pub request_id: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LlmFailed {
+    pub call: String,
+    pub turn: u32,
+    pub attempt: u32,
+    pub class: String,
+    pub message: String,
+    /// How long is waited before the next attempt; `None`: there is none.
+    pub wait_millis: Option<u64>,
+}
+
+/// A message of ours was added to the conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConversationExtended {
+    pub call: String,
+    pub message: Digest,
+    pub why: ExtendedBecause,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExtendedBecause {
+    ToolResults,
+    ReportMissing,
+    EmptyReply,
+}
+
+/// Intent: the tool starts after this is durable.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolIntended {
+    pub call: String,
+    pub id: String,
+    pub name: String,
+    /// The digest of the input; the reply it stands in is a blob.
+    pub input: Digest,
+    /// One line for people: the command, the path.
+    pub summary: String,
+    pub effect: String,
+    /// The rule that allowed it, or why it may not run.
+    pub rule: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolOutcomeKind {
+    Done,
+    /// Refused by a rule, or malformed.
+    Refused,
+    /// Cut by a stop or a budget.
+    Cancelled,
+    /// The engine died while it ran: nobody knows.
+    Unknown,
+}
+
+/// A text of a tool. A short one stands in the event itself: a blob costs two more trips to the disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Text {
+    Inline(String),
+    Blob(Digest),
+}
+
+impl Text {
+    /// Longer texts become blobs; however JSON escapes them, these fit an event.
+    pub const MAX_INLINE: usize = 64 * 1024;
+
+    pub fn digest(&self) -> Digest {
+        match self {
+            Self::Inline(text) => Digest::of(text.as_bytes()),
+            Self::Blob(digest) => *digest,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolFinished {
+    pub call: String,
+    pub id: String,
+    pub outcome: ToolOutcomeKind,
+    pub is_error: bool,
+    pub exit_code: Option<i32>,
+    pub millis: u64,
+    /// What the model is told.
+    pub text: Text,
+    /// The kept output, as a blob, where it is more than `text`.
+    pub output: Option<Digest>,
+    pub output_bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReportAccepted {
+    pub call: String,
+    pub id: String,
+    pub report: Report,
+    /// The cited paths that exist, with their digests.
+    pub links: BTreeMap<String, Digest>,
+    /// The digest of the report as it is rendered.
+    pub sha256: Digest,
+}
+
+/// How an agent's part ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentEnd {
+    Reported,
+    /// It stopped without a report, also after being asked.
+    NoReport,
+    /// A limit or a stop cut it.
+    Cut(String),
+    Refused(String),
+    Failed {
+        class: String,
+        message: String,
+    },
+    Malformed,
+    /// The same call with the same result, again and again.
+    Stuck,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentFinished {
+    pub call: String,
+    pub role: Role,
+    pub end: AgentEnd,
+}

@@ -1,0 +1,133 @@
+//! Which event may follow in which state. Every pair is spelled out; what is not allowed is a value, never ignored.
+//!
+//! The step function asks before it accepts, the fold asks before it applies: a forged journal gets no further
+//! than a wrong input does.
+
+use crate::model::stop::{ExitStatus, ForbiddenState, StopReason};
+
+use super::event::{Event, Phase, RunHalted, StateEntered};
+use super::run::RunState;
+use super::state::State;
+use super::step::claims_success;
+
+/// May this event follow in this state? The error says why not.
+pub fn legal(state: &RunState, event: &Event) -> Result<(), String> {
+    use State::{BudgetCheck, CheckHalting, CollectArtifacts, DreamGoal, NullCheck, SpawnSubagent};
+    let only_in = |states: &[State]| {
+        if states.contains(&state.state) {
+            Ok(())
+        } else {
+            Err(format!("{} is not possible in {}", event.kind(), state.state))
+        }
+    };
+    if state.halt.is_some() && !matches!(event, Event::RunResumed(_) | Event::InputRejected(_)) {
+        return Err(format!("the run has ended with {}", state.state));
+    }
+    let agents_run = [SpawnSubagent, CheckHalting, BudgetCheck];
+    match event {
+        Event::RunStarted(_) => Err("a run starts once".to_owned()),
+        Event::RunResumed(_) => resumable(state),
+        Event::StateEntered(entered) => legal_edge(state, entered),
+        Event::InputRejected(_) => Ok(()),
+        Event::NorthstarRead(_) => only_in(&[NullCheck]),
+        Event::NullChecked(_) => only_in(&[NullCheck]),
+        Event::TreeTaken(_) => only_in(&[DreamGoal, BudgetCheck]),
+        Event::ProbeStarted(started) => legal_probe(state, started.phase),
+        Event::ProbeFinished(finished) => legal_probe(state, finished.phase),
+        Event::PlanWritten(_) => only_in(&[DreamGoal]),
+        Event::IterationBegan(_) => {
+            only_in(&[SpawnSubagent])?;
+            if state.current.is_some() { Err("an iteration is still running".to_owned()) } else { Ok(()) }
+        }
+        Event::AgentStarted(_) => {
+            only_in(&agents_run)?;
+            match state.current.as_ref().map(|iteration| iteration.call.is_some()) {
+                Some(false) => Ok(()),
+                Some(true) => {
+                    Err(format!("{}: another agent is still running", ForbiddenState::StackedSpeculativeIterations))
+                }
+                None => Err("no iteration is running".to_owned()),
+            }
+        }
+        Event::LlmRequested(_)
+        | Event::LlmResponded(_)
+        | Event::LlmFailed(_)
+        | Event::ConversationExtended(_)
+        | Event::ToolIntended(_)
+        | Event::ToolFinished(_)
+        | Event::ReportAccepted(_)
+        | Event::AgentFinished(_) => {
+            only_in(&agents_run)?;
+            let running = state.current.as_ref().is_some_and(|iteration| iteration.call.is_some());
+            if running { Ok(()) } else { Err("no agent is running".to_owned()) }
+        }
+        Event::ArtifactsCollected(_) => only_in(&[CollectArtifacts]),
+        Event::ResidualMeasured(_) => only_in(&[DreamGoal, CollectArtifacts, CheckHalting]),
+        Event::CertificateIssued(_) => only_in(&[CollectArtifacts, CheckHalting]),
+        Event::GlowScored(_) | Event::LearningsRecorded(_) => {
+            only_in(&[CollectArtifacts, State::AccumulateLearnings])?;
+            match state.current.as_ref().map(|iteration| iteration.entry.is_some()) {
+                Some(false) => Ok(()),
+                Some(true) => Err("this iteration's learnings are already recorded".to_owned()),
+                None => Err("no iteration is running".to_owned()),
+            }
+        }
+        Event::GateJudged(_) => only_in(&[BudgetCheck]),
+        Event::BackpressureSeen(_) | Event::BudgetCut(_) => Ok(()),
+        Event::RunHalted(halted) => legal_halt(state, halted),
+    }
+}
+
+fn resumable(state: &RunState) -> Result<(), String> {
+    match &state.halt {
+        None => Ok(()),
+        Some(halted) if halted.stop_reason == StopReason::BackpressureSignal => Ok(()),
+        Some(halted) => Err(format!("the run has ended: {} ({})", halted.status, halted.stop_reason)),
+    }
+}
+
+fn legal_edge(state: &RunState, entered: &StateEntered) -> Result<(), String> {
+    if entered.from != state.state {
+        return Err(format!("the run is in {}, not in {}", state.state, entered.from));
+    }
+    // Exits are entered by `run.halted` alone.
+    if entered.to.exit().is_none() && state.state.followers(state.spec()).contains(&entered.to) {
+        Ok(())
+    } else {
+        Err(format!("there is no edge from {} to {}", entered.from, entered.to))
+    }
+}
+
+fn legal_probe(state: &RunState, phase: Phase) -> Result<(), String> {
+    let home = match phase {
+        Phase::Baseline => State::DreamGoal,
+        Phase::Scouted => State::SpawnSubagent,
+        Phase::Iteration => State::CheckHalting,
+        Phase::Replay(_) | Phase::Gate => State::BudgetCheck,
+    };
+    if state.state == home { Ok(()) } else { Err(format!("a {phase:?} probe is not possible in {}", state.state)) }
+}
+
+fn legal_halt(state: &RunState, halted: &RunHalted) -> Result<(), String> {
+    if halted.last_state != state.state {
+        return Err(format!("the run is in {}, not in {}", state.state, halted.last_state));
+    }
+    match halted.status {
+        ExitStatus::ExitConverged => {
+            let passed = state.current.as_ref().and_then(|it| it.gate.as_ref()).is_some_and(|gate| gate.passed);
+            if state.state == State::BudgetCheck && claims_success(state) && passed {
+                Ok(())
+            } else {
+                Err(format!(
+                    "{}: no certificate that passed the gate",
+                    ForbiddenState::ConvergenceClaimWithoutCertificate
+                ))
+            }
+        }
+        ExitStatus::ExitNeedInfo => match state.state {
+            State::NullCheck | State::DreamGoal => Ok(()),
+            _ => Err(format!("EXIT_NEED_INFO is not possible in {}", state.state)),
+        },
+        ExitStatus::ExitDiverged | ExitStatus::ExitBudgetExceeded | ExitStatus::ExitBlocked => Ok(()),
+    }
+}
