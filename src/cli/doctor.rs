@@ -21,7 +21,7 @@ pub fn main(here: &Path, _: &Options) -> Outcome {
     let root = StateRoot::locate()?;
     findings.note(writable(root.path()), &format!("state directory {}", root.path().display()));
     findings.note(writable(here), &format!("workspace {}", here.display()));
-    findings.note(Ok(()), &format!("sandbox {}", sandbox::detect()));
+    text::line(format!("–  sandbox {}", sandbox::detect()));
     findings.note(program("sh"), "a POSIX shell");
     findings.note(program("git"), "git (for you; the engine does not need it)");
     if here.join(STOP_FILE).exists() {
@@ -57,7 +57,7 @@ impl Findings {
 }
 
 fn declared(here: &Path, file: &LoopFile, findings: &mut Findings) {
-    for (name, agent) in &file.agents {
+    for (name, agent) in file.agents.iter() {
         match agent.backend {
             BackendName::Anthropic => {
                 let variable = agent.api_key_env.as_deref().unwrap_or("ANTHROPIC_API_KEY");

@@ -109,7 +109,7 @@ fn check_prices(declared: &LoopFile, agents: &Agents) -> Result<(), EngineError>
     if declared.budget.max_cost_usd.is_none() {
         return Ok(());
     }
-    let unpriced = declared.agents.keys().find(|name| agents.get(name).is_some_and(|agent| !agent.has_price()));
+    let unpriced = declared.agents.names().find(|name| agents.get(name).is_some_and(|agent| !agent.has_price()));
     match unpriced {
         Some(name) => Err(EngineError::usage(
             format!("max_cost_usd is set, but the price of agent `{name}` is unknown"),

@@ -36,12 +36,12 @@ impl Agents {
     /// Builds clients and starts rehearsal servers. Spends nothing.
     pub async fn prepare(declared: &LoopFile, workspace: &Path, speed: Speed) -> Result<Self, EngineError> {
         let mut agents = Self { by_name: BTreeMap::new(), servers: Vec::new() };
-        for (name, decl) in &declared.agents {
+        for (name, decl) in declared.agents.iter() {
             let agent = match decl.backend {
                 BackendName::Anthropic => anthropic(name, decl)?,
                 BackendName::Rehearsal => agents.rehearsal(name, decl, workspace, speed).await?,
             };
-            agents.by_name.insert(name.clone(), agent);
+            agents.by_name.insert(name.to_owned(), agent);
         }
         Ok(agents)
     }

@@ -4,6 +4,7 @@
 //! [`Diagnostic`] with a place. What is merely *missing* is not an error here: the machine turns it
 //! into EXIT_NEED_INFO, so that the reason is recorded.
 
+mod agents;
 mod criteria;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,7 @@ use super::ids::Role;
 use super::learnings::SpecVersion;
 use super::rung::Rung;
 
+pub use agents::Agents;
 pub use criteria::{CriterionDecl, CriterionFull};
 
 /// A declaration larger than this is refused before it is read.
@@ -60,7 +62,8 @@ pub struct LoopFile {
     pub budget: budget::Requested,
     pub northstar: Option<NorthstarDecl>,
     #[serde(default)]
-    pub agents: BTreeMap<String, AgentDecl>,
+    #[schemars(with = "BTreeMap<String, AgentDecl>")]
+    pub agents: Agents,
     #[serde(default)]
     pub roles: BTreeMap<RoleName, String>,
     #[serde(default)]
@@ -320,15 +323,15 @@ fn check(declared: &LoopFile, text: &str, file: &str) -> Result<(), Diagnostic> 
         }
     }
     for (role, agent) in &declared.roles {
-        if !declared.agents.contains_key(agent) {
+        if declared.agents.get(agent).is_none() {
             let message = format!("role `{}` uses the agent `{agent}`, which is not declared", Role::from(*role));
-            let hint = diagnose::nearest(agent, declared.agents.keys().map(String::as_str))
+            let hint = diagnose::nearest(agent, declared.agents.names())
                 .map(|name| format!("did you mean `{name}`?"))
                 .unwrap_or_default();
             return Err(at("roles", message, &hint));
         }
     }
-    for (name, agent) in &declared.agents {
+    for (name, agent) in declared.agents.iter() {
         if agent.backend == BackendName::Rehearsal && agent.script.is_none() {
             return Err(at(name, format!("agent `{name}` rehearses without a script"), "add `script: rehearsal.yaml`"));
         }
@@ -395,11 +398,10 @@ impl LoopFile {
     /// The agent that runs a role: the named one, else the first declared.
     pub fn agent_for(&self, role: Role) -> Option<(&str, &AgentDecl)> {
         let named = self.roles.iter().find(|(name, _)| Role::from(**name) == role).map(|(_, agent)| agent);
-        let (name, agent) = match named {
-            Some(name) => self.agents.get_key_value(name)?,
-            None => self.agents.iter().next()?,
-        };
-        Some((name.as_str(), agent))
+        match named {
+            Some(name) => self.agents.get(name),
+            None => self.agents.iter().next(),
+        }
     }
 }
 
