@@ -13,7 +13,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("playbook", &["model", "machine"]),
     ("agent", &["model"]),
     ("tool", &["model"]),
-    ("evidence", &["model", "machine", "journal"]),
+    ("evidence", &["model", "machine", "journal", "tool"]),
     ("engine", &["model", "machine", "journal", "playbook", "agent", "tool", "evidence"]),
     ("cli", &["model", "machine", "journal", "playbook", "agent", "tool", "evidence", "engine"]),
 ];
