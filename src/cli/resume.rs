@@ -75,7 +75,7 @@ fn may_go_on(state: &RunState) -> bool {
 
 /// The run is over. If the engine died before it could seal, that is made up for.
 fn complete(root: &StateRoot, run: &RunId, state: &RunState, format: Format) -> Outcome {
-    if !root.run(run).join("seal.json").exists() {
+    if !session::is_sealed(root, run) {
         session::seal_ended(root, run)?;
         if format == Format::Lines {
             text::line(format!("run {run} had ended without a seal; it is sealed now"));

@@ -153,7 +153,7 @@ impl Driver<'_> {
         let body_tokens = estimate_tokens(request.body().len()) as u64;
         let Some(request) = self.fit_token_budget(request, body_tokens).await? else { return Ok(()) };
         let call = self.call()?;
-        let (key, turn, attempt, role) = (call.started.call.clone(), call.turn, call.attempts, call.role());
+        let (key, turn, attempt) = (call.started.call.clone(), call.turn, call.attempts);
         let agent = self
             .agents
             .get(&call.started.agent)
@@ -167,14 +167,10 @@ impl Driver<'_> {
             reserved_tokens: body_tokens + u64::from(request.max_tokens),
         })
         .await?;
-        let (sender, mut deltas) = tokio::sync::mpsc::unbounded_channel::<OwnedDelta>();
-        let mut on_delta = move |delta: Delta<'_>| {
-            // The receiver lives as long as the call.
-            let _ = sender.send(OwnedDelta::of(delta));
-        };
         let outcome = {
             let token = CancellationToken::new();
             let limit = self.time_left();
+            let mut on_delta = |_: Delta<'_>| {};
             let effect = backend.complete(&request, &mut on_delta);
             let cancelled = token.clone();
             let effect = async {
@@ -185,10 +181,6 @@ impl Driver<'_> {
             };
             self.guarded(&token, Some(limit), effect).await
         };
-        drop(on_delta);
-        while let Ok(delta) = deltas.try_recv() {
-            self.observer.delta(role, delta.borrow());
-        }
         match outcome {
             Guarded::Done(Some(Ok(reply))) => self.take_reply(&key, turn, reply).await,
             Guarded::Done(Some(Err(error))) => self.take_failure(&key, turn, attempt, &error).await,
@@ -291,7 +283,7 @@ impl Driver<'_> {
         let class = agent::classify(error);
         let jitter = jitter();
         let wait = agent::delay(class, attempt + 1, error.retry_after(), jitter);
-        let fits = wait.is_some_and(|wait| wait < self.time_left());
+        let fits = wait.is_some_and(|wait| wait < self.total_time_left());
         let stop = match class {
             RetryClass::SpendLimit => Some(Signal::SpendLimit),
             RetryClass::Auth => Some(Signal::DownstreamUnavailable),
@@ -361,34 +353,6 @@ impl Driver<'_> {
     async fn extend(&mut self, call: String, message: Value, why: ExtendedBecause) -> Result<(), EngineError> {
         let message = self.session.blobs.put(message.to_string().as_bytes())?;
         self.record(ConversationExtended { call, message, why }).await
-    }
-}
-
-/// A delta that outlives its chunk.
-enum OwnedDelta {
-    Text(String),
-    Thinking(String),
-    ToolStarted(String),
-    ToolInput(String),
-}
-
-impl OwnedDelta {
-    fn of(delta: Delta<'_>) -> Self {
-        match delta {
-            Delta::Text(text) => Self::Text(text.to_owned()),
-            Delta::Thinking(text) => Self::Thinking(text.to_owned()),
-            Delta::ToolStarted { name } => Self::ToolStarted(name.to_owned()),
-            Delta::ToolInput(text) => Self::ToolInput(text.to_owned()),
-        }
-    }
-
-    fn borrow(&self) -> Delta<'_> {
-        match self {
-            Self::Text(text) => Delta::Text(text),
-            Self::Thinking(text) => Delta::Thinking(text),
-            Self::ToolStarted(name) => Delta::ToolStarted { name },
-            Self::ToolInput(text) => Delta::ToolInput(text),
-        }
     }
 }
 

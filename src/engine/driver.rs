@@ -28,7 +28,7 @@ use super::backends::Agents;
 use super::error::EngineError;
 use super::observer::Observer;
 use super::session::{self, Session};
-use super::signals::{self, Seen, Signals};
+use super::signals::{self, Signals};
 
 /// How a guarded effect came out.
 pub(super) enum Guarded<T> {
@@ -126,20 +126,24 @@ impl<'a> Driver<'a> {
     /// A stop signal is recorded once; what it means is the machine's decision.
     async fn watch_signals(&mut self) -> Result<(), EngineError> {
         self.signals.poll();
-        match self.signals.seen() {
-            Some((signal, detail))
-                if self.session.state.backpressure.is_none() && self.session.state.halt.is_none() =>
-            {
-                self.record(BackpressureSeen { signal, detail }).await
-            }
-            _ => Ok(()),
+        let Some((signal, detail)) = self.signals.seen() else { return Ok(()) };
+        let known = self.session.state.backpressure.as_ref().is_some_and(|seen| seen.signal == signal);
+        if known || self.session.state.halt.is_some() {
+            return Ok(());
         }
+        self.record(BackpressureSeen { signal, detail }).await
     }
 
     /// Passes one event through the machine and records what it says.
     pub(super) async fn record(&mut self, event: impl Into<Event>) -> Result<(), EngineError> {
         let events = step::step(&self.session.state, Input::Record(Box::new(event.into())));
-        self.append(events).await
+        let rejected = events.iter().find_map(|event| match event {
+            Event::InputRejected(rejected) => Some(format!("{} was rejected: {}", rejected.input, rejected.why)),
+            _ => None,
+        });
+        self.append(events).await?;
+        // Going on would run the same effect again and again.
+        rejected.map_or(Ok(()), |why| Err(EngineError::Internal(why)))
     }
 
     /// Makes events durable, folds them, shows them.
@@ -166,7 +170,7 @@ impl<'a> Driver<'a> {
         let mut spent = self.session.state.spent.clone();
         let since = journal::mono_ms().saturating_sub(self.session.state.time.last_mono_ms);
         spent.millis += since;
-        spent.iteration_millis += since;
+        spent.iteration_millis += since.saturating_sub(self.session.state.time.waiting_ms);
         spent
     }
 
@@ -191,6 +195,12 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
+    /// What is left of the run's time.
+    pub(super) fn total_time_left(&self) -> Duration {
+        let limit = self.session.state.limits.max_total_seconds * 1_000;
+        Duration::from_millis(limit.saturating_sub(self.spent_now().millis))
+    }
+
     /// How long an agent may go on before a time limit is reached.
     pub(super) fn time_left(&self) -> Duration {
         let limits = &self.session.state.limits;
@@ -198,7 +208,7 @@ impl<'a> Driver<'a> {
         let total = (limits.max_total_seconds * 1_000).saturating_sub(spent.millis);
         let iteration = (limits.max_seconds_per_iteration * 1_000).saturating_sub(spent.iteration_millis);
         // A little past the limit, so that the clock agrees that it was reached.
-        Duration::from_millis(total.min(iteration) + 5)
+        Duration::from_millis(total.min(iteration).saturating_add(5))
     }
 
     /// Runs an effect that a stop signal or, if asked, a time limit may cut. The effect must end soon after
@@ -232,10 +242,7 @@ impl<'a> Driver<'a> {
 
     /// Resolves when a signal has come that stops the run in its present state.
     pub(super) async fn stop_here(&self) {
-        let (signal, _): Seen = signals::wait(self.signals.waiter()).await;
-        if !step::stops(&self.session.state, signal) {
-            std::future::pending::<()>().await;
-        }
+        signals::wait_for(self.signals.waiter(), |signal| step::stops(&self.session.state, signal)).await;
     }
 
     /// Everything, from scratch: at the start and after a resume.

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::machine::event::{Phase, Probe, ProbeEnd, ProbeFinished, ProbeResult, ProbeStarted};
 use crate::model::criterion::Proof;
+use crate::model::digest::Digest;
 use crate::model::learnings::flatten;
 use crate::model::loop_file::DEFAULT_CHECK_SECONDS;
 use crate::tool::process::{self, CommandSpec, End, ProcessOutcome};
@@ -47,9 +48,9 @@ impl Driver<'_> {
             // Not recorded: it tells nothing about the workspace, and runs again on resume.
             Guarded::Stopped(_) => return Ok(()),
         };
-        let mut result = self.probe_result(&outcome)?;
+        let mut result = self.probe_result(&probe, &outcome)?;
         if probe == Probe::ApiSurface && phase == Phase::Gate {
-            result.removed_lines = Some(self.removed_lines(&outcome)?);
+            result.removed_lines = self.removed_lines(&outcome)?;
         }
         self.record(ProbeFinished { phase, probe, result }).await?;
         if cut {
@@ -66,8 +67,8 @@ impl Driver<'_> {
                 let limit = self.session.state.limits.max_total_seconds;
                 let left = (limit * 1_000).saturating_sub(self.spent_now().millis);
                 let past = self.spent_now().millis.saturating_sub(limit * 1_000);
-                let grace = (GRACE.as_millis() as u64).max(limit * 50).saturating_sub(past);
-                Some(Duration::from_millis(left + grace))
+                let grace = (GRACE.as_millis() as u64).max(limit / 20 * 1_000).saturating_sub(past);
+                Some(Duration::from_millis(left.saturating_add(grace)))
             }
             Phase::Replay(_) | Phase::Gate => None,
         }
@@ -109,8 +110,10 @@ impl Driver<'_> {
         }
     }
 
-    fn probe_result(&self, outcome: &ProcessOutcome) -> Result<ProbeResult, EngineError> {
-        let output = [outcome.stdout.bytes.as_slice(), outcome.stderr.bytes.as_slice()].concat();
+    fn probe_result(&self, probe: &Probe, outcome: &ProcessOutcome) -> Result<ProbeResult, EngineError> {
+        // The interface is what is printed; progress on stderr is no part of it.
+        let stderr = if *probe == Probe::ApiSurface { &[] } else { outcome.stderr.bytes.as_slice() };
+        let output = [outcome.stdout.bytes.as_slice(), stderr].concat();
         let output_digest = self.session.blobs.put(&output)?;
         Ok(ProbeResult {
             end: match &outcome.end {
@@ -129,18 +132,19 @@ impl Driver<'_> {
         })
     }
 
-    fn removed_lines(&self, after: &ProcessOutcome) -> Result<Vec<String>, EngineError> {
-        let Some(before) = self.session.state.baseline.probes.get(&Probe::ApiSurface) else { return Ok(Vec::new()) };
-        let before = self.session.blobs.get(&before.output)?;
+    /// `None`: the interface is too large to be kept whole, so nobody can say.
+    fn removed_lines(&self, after: &ProcessOutcome) -> Result<Option<Vec<String>>, EngineError> {
+        let Some(before) = self.session.state.baseline.probes.get(&Probe::ApiSurface) else { return Ok(None) };
+        let text = self.session.blobs.get(&before.output)?;
+        if after.stdout.truncated || Digest::of(&text) != before.stdout_sha256 {
+            return Ok(None);
+        }
         let lines = |bytes: &[u8]| -> BTreeSet<String> {
-            String::from_utf8_lossy(bytes)
-                .lines()
-                .map(|line| flatten(line.trim()))
-                .filter(|line| !line.is_empty())
-                .collect()
+            let text = String::from_utf8_lossy(bytes);
+            text.lines().map(|line| flatten(line.trim())).filter(|line| !line.is_empty()).collect()
         };
-        let now = lines(&[after.stdout.bytes.as_slice(), after.stderr.bytes.as_slice()].concat());
-        Ok(lines(&before).difference(&now).take(MAX_REMOVED).cloned().collect())
+        let removed = lines(&text).difference(&lines(&after.stdout.bytes)).take(MAX_REMOVED).cloned().collect();
+        Ok(Some(removed))
     }
 }
 

@@ -36,12 +36,12 @@ pub fn touched(criteria: &[Criterion], start: &TreeSnapshot, now: &TreeSnapshot)
     let changed: Vec<String> = tree::diff(start, now).into_iter().map(|change| change.path).collect();
     let mut touched = BTreeMap::new();
     for criterion in criteria {
-        let script = match &criterion.proof {
-            Proof::Check { argv, .. } => script_of(argv),
-            Proof::Judged => None,
+        let scripts = match &criterion.proof {
+            Proof::Check { argv, .. } => scripts_of(argv),
+            Proof::Judged => Vec::new(),
         };
         let globs = globs(criterion);
-        let is_script = |path: &&String| script.as_deref() == Some(path.as_str());
+        let is_script = |path: &&String| scripts.contains(path);
         let found = GuardsTouched {
             script: changed.iter().filter(is_script).cloned().collect(),
             others: changed.iter().filter(|path| !is_script(path) && globs.is_match(path)).cloned().collect(),
@@ -53,36 +53,85 @@ pub fn touched(criteria: &[Criterion], start: &TreeSnapshot, now: &TreeSnapshot)
     touched
 }
 
-/// The scripts of the residual and metric commands that changed between two trees.
+/// The scripts of what measures the run (residual, metrics, security, interface) that changed between two trees.
 pub fn instruments_touched(declared: &LoopFile, start: &TreeSnapshot, now: &TreeSnapshot) -> Vec<String> {
     let residual = declared.residual.iter().filter_map(|residual| residual.command.as_deref());
     let metrics = declared.northstar.iter().flat_map(|northstar| northstar.measure.values().map(Vec::as_slice));
-    let mut scripts: Vec<String> = residual.chain(metrics).filter_map(script_of).collect();
+    let security = declared
+        .security
+        .iter()
+        .flat_map(|security| std::iter::once(security.command.as_slice()).chain(security.version_command.as_deref()));
+    let surface = declared.api_surface.iter().map(|surface| surface.command.as_slice());
+    let mut scripts: Vec<String> =
+        residual.chain(metrics).chain(security).chain(surface).flat_map(scripts_of).collect();
     scripts.sort();
     scripts.dedup();
     scripts.retain(|path| start.files.get(path) != now.files.get(path));
     scripts
 }
 
-/// The file of the workspace that a command runs: the program itself, or what an interpreter is given.
-fn script_of(argv: &[String]) -> Option<String> {
-    let program = argv.first()?;
+/// The files of the workspace that decide what a command does.
+fn scripts_of(argv: &[String]) -> Vec<String> {
+    let words: Vec<&str> = argv.iter().map(String::as_str).collect();
+    let mut scripts = Vec::new();
+    collect_scripts(&words, 0, &mut scripts);
+    scripts
+}
+
+/// One simple command. `depth` bounds `sh -c "sh -c …"`.
+fn collect_scripts(words: &[&str], depth: u32, scripts: &mut Vec<String>) {
+    const MAX_DEPTH: u32 = 4;
+    let Some((program, rest)) = words.split_first().filter(|_| depth < MAX_DEPTH) else { return };
     let name = program.rsplit('/').next().unwrap_or(program);
-    let file = if INTERPRETERS.contains(&name) {
-        argv.iter().skip(1).find(|word| !word.starts_with('-'))?
-    } else if program.contains('/') {
-        program
-    } else {
-        return None;
-    };
-    Some(file.strip_prefix("./").unwrap_or(file).to_owned())
+    let plain = |path: &str| path.strip_prefix("./").unwrap_or(path).to_owned();
+    match name {
+        // What only passes the command on: its own options and settings are skipped.
+        "env" | "timeout" | "nice" | "exec" | "time" | "nohup" => {
+            let passes = |word: &&&str| {
+                word.starts_with('-') || word.contains('=') || word.starts_with(|c: char| c.is_ascii_digit())
+            };
+            let skip = rest.iter().take_while(passes).count();
+            collect_scripts(&rest[skip..], depth + 1, scripts);
+        }
+        "make" => scripts.extend(["Makefile", "makefile", "GNUmakefile"].map(str::to_owned)),
+        "npm" | "pnpm" | "yarn" => scripts.push("package.json".to_owned()),
+        "just" => scripts.push("justfile".to_owned()),
+        _ if INTERPRETERS.contains(&name) => {
+            let mut rest = rest.iter();
+            while let Some(word) = rest.next() {
+                match *word {
+                    "-c" => {
+                        let line = rest.next().copied().unwrap_or_default();
+                        for command in line.split([';', '&', '|', '\n', '(', ')', '`']) {
+                            let words: Vec<&str> = command.split_whitespace().collect();
+                            collect_scripts(&words, depth + 1, scripts);
+                        }
+                        return;
+                    }
+                    "-o" | "-O" => {
+                        rest.next();
+                    }
+                    flag if flag.starts_with('-') || flag.starts_with('+') => {}
+                    script => {
+                        scripts.push(plain(script));
+                        return;
+                    }
+                }
+            }
+        }
+        _ if program.contains('/') => scripts.push(plain(program)),
+        _ => {}
+    }
 }
 
 fn globs(criterion: &Criterion) -> GlobSet {
     let mut builder = GlobSetBuilder::new();
     let declared = criterion.protects.iter().map(String::as_str);
-    let defaults = DEFAULT_GLOBS.iter().copied().filter(|_| criterion.protects.is_empty());
-    for glob in declared.chain(defaults).filter_map(|glob| Glob::new(glob).ok()) {
+    // A judge reads whatever it likes; only a check depends on tests and declarations.
+    let by_default = criterion.protects.is_empty() && !criterion.is_judged();
+    let defaults = DEFAULT_GLOBS.iter().copied().filter(|_| by_default);
+    // What is ignored is not seen: a file must not be hidden while a criterion turns green.
+    for glob in declared.chain(defaults).chain(["**/.gitignore"]).filter_map(|glob| Glob::new(glob).ok()) {
         builder.add(glob);
     }
     builder.build().unwrap_or_else(|_| GlobSet::empty())
@@ -138,6 +187,22 @@ mod tests {
     fn what_a_check_looks_at_is_not_its_script() {
         let (start, now) = (tree(&[]), tree(&[("product", "made")]));
         assert!(touched(&[criterion(&["test", "-f", "product"], &[])], &start, &now).is_empty());
+    }
+
+    #[test]
+    fn scripts_are_found_behind_wrappers() {
+        let of = |argv: &[&str]| scripts_of(&argv.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&["env", "A=1", "timeout", "10", "bash", "-o", "pipefail", "check.sh", "x"]), ["check.sh"]);
+        assert_eq!(of(&["sh", "-c", "cd x && ./check.sh | sh count.sh"]), ["check.sh", "count.sh"]);
+        assert_eq!(of(&["npm", "test"]), ["package.json"]);
+        assert_eq!(of(&["sh", "-c", "test -f product"]), Vec::<String>::new());
+        assert_eq!(of(&["cargo", "test"]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn hiding_files_is_seen() {
+        let (start, now) = (tree(&[]), tree(&[(".gitignore", "tests/conftest.py")]));
+        assert_eq!(touched(&[criterion(&["cargo", "test"], &["golden/**"])], &start, &now)["c"].others, [".gitignore"]);
     }
 
     #[test]

@@ -307,6 +307,14 @@ fn private(path: &Path) -> Result<(), EngineError> {
         .map_err(|e| EngineError::io("cannot protect the state directory", path, e))
 }
 
+/// Is the seal there, and does the latest anchor name it?
+pub fn is_sealed(root: &StateRoot, run: &RunId) -> bool {
+    let Ok(seal) = fs::read(root.run(run).join("seal.json")) else { return false };
+    let anchors = journal::Anchors::in_root(root.path());
+    let latest = anchors.latest(run.as_str()).ok().flatten();
+    latest.and_then(|anchor| anchor.seal) == Some(Digest::of(&seal))
+}
+
 /// Renders and seals a run that ended while its engine died.
 pub fn seal_ended(root: &StateRoot, run: &RunId) -> Result<(), EngineError> {
     let path = root.run(run);
@@ -316,5 +324,8 @@ pub fn seal_ended(root: &StateRoot, run: &RunId) -> Result<(), EngineError> {
     let run_lock = RunLock::acquire(&path)?;
     let (recovered, folded) = recover(&run_dir, &run_lock)?;
     let state = folded.ok_or_else(|| EngineError::Internal("an ended run without events".to_owned()))?;
+    // Another run may have written there since.
+    store::archive_foreign(&workspace, run)
+        .map_err(|e| EngineError::io("cannot archive other evidence", &workspace, e))?;
     super::finish::seal(root, &run_dir, &workspace, &state, (recovered.tail.next_seq, recovered.tail.head))
 }

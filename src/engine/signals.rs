@@ -1,9 +1,11 @@
 //! Stop signals from outside: scratch/STOP, SIGINT, SIGTERM, a full disk. SIGHUP is survived.
 //!
-//! The first signal wins and stays until the run is resumed. A second SIGINT or SIGTERM ends the process at
+//! A signal stays until the run is resumed. A second SIGINT or SIGTERM ends the process at
 //! once; the reaper then ends its children.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use notify::Watcher;
@@ -44,9 +46,10 @@ impl Signals {
     /// Starts listening. Needs a running tokio runtime.
     pub fn listen(workspace: &Path) -> std::io::Result<Self> {
         let (sender, seen) = watch::channel(None);
+        let times = Arc::new(AtomicU32::new(0));
         let mut tasks = vec![
-            on_signal(SignalKind::interrupt(), Signal::UserInterrupt, 130, sender.clone())?,
-            on_signal(SignalKind::terminate(), Signal::Terminated, 143, sender.clone())?,
+            on_signal(SignalKind::interrupt(), Signal::UserInterrupt, 130, sender.clone(), Arc::clone(&times))?,
+            on_signal(SignalKind::terminate(), Signal::Terminated, 143, sender.clone(), times)?,
             survive_hangup()?,
         ];
         let (watcher, task) = watch_stop_file(workspace, sender.clone());
@@ -82,25 +85,24 @@ impl Signals {
     }
 }
 
-/// Resolves when a signal is there.
-pub async fn wait(mut receiver: watch::Receiver<Option<Seen>>) -> Seen {
-    match receiver.wait_for(Option::is_some).await {
-        Ok(seen) => match seen.clone() {
-            Some(seen) => seen,
-            None => std::future::pending().await,
-        },
+/// Resolves when a signal is there that `counts`.
+pub async fn wait_for(mut receiver: watch::Receiver<Option<Seen>>, counts: impl Fn(Signal) -> bool) {
+    let found = receiver.wait_for(|seen| seen.as_ref().is_some_and(|(signal, _)| counts(*signal))).await;
+    if found.is_err() {
         // The sender lives as long as the engine.
-        Err(_) => std::future::pending().await,
+        std::future::pending::<()>().await;
     }
 }
 
 fn raise(sender: &watch::Sender<Option<Seen>>, signal: Signal, detail: String) {
     sender.send_if_modified(|seen| {
-        let first = seen.is_none();
-        if first {
+        // To be told to go outweighs a stop that may wait for a claim to be settled.
+        let goes = |signal| matches!(signal, Signal::UserInterrupt | Signal::Terminated);
+        let news = seen.as_ref().is_none_or(|(earlier, _)| goes(signal) && !goes(*earlier));
+        if news {
             *seen = Some((signal, detail));
         }
-        first
+        news
     });
 }
 
@@ -109,13 +111,12 @@ fn on_signal(
     meaning: Signal,
     exit_code: i32,
     sender: watch::Sender<Option<Seen>>,
+    times: Arc<AtomicU32>,
 ) -> std::io::Result<JoinHandle<()>> {
     let mut stream = signal(kind)?;
     Ok(tokio::spawn(async move {
-        let mut times = 0;
         while stream.recv().await.is_some() {
-            times += 1;
-            if times > 1 {
+            if times.fetch_add(1, Ordering::Relaxed) > 0 {
                 // Asked twice: go now. The journal is safe, the reaper sweeps the children.
                 std::process::exit(exit_code);
             }
@@ -154,7 +155,8 @@ fn watch_stop_file(
                 return;
             }
             tokio::select! {
-                _ = woken.recv() => {}
+                // Without a watcher the channel is closed, and the poll alone remains.
+                Some(()) = woken.recv() => {}
                 () = tokio::time::sleep(POLL) => {}
             }
         }

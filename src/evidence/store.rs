@@ -36,10 +36,16 @@ pub fn write(workspace: &Path, files: &[Rendered], durability: Durability) -> io
 }
 
 /// Writes everything and flushes it together: the last files of a run are many, small and belong together.
+#[cfg(target_os = "linux")]
 pub fn write_synced(workspace: &Path, files: &[Rendered]) -> io::Result<()> {
     write(workspace, files, Durability::Replaceable)?;
-    let dir = File::open(workspace)?;
-    rustix::fs::syncfs(&dir).map_err(io::Error::from)
+    rustix::fs::syncfs(File::open(workspace)?).map_err(io::Error::from)
+}
+
+/// Without a call that flushes a whole file system, file by file.
+#[cfg(not(target_os = "linux"))]
+pub fn write_synced(workspace: &Path, files: &[Rendered]) -> io::Result<()> {
+    write(workspace, files, Durability::Synced)
 }
 
 /// Replaces a file atomically, keeping its permissions where it exists.
@@ -116,12 +122,19 @@ pub fn archive_foreign(workspace: &Path, run: &RunId) -> io::Result<Option<PathB
     fs::create_dir_all(&archive)?;
     let name = owner.unwrap_or_else(|| "unknown".to_owned());
     // Never overwrite: a name that is taken gets a number.
-    let free = std::iter::once(archive.join(&name))
-        .chain((2..10_000).map(|n| archive.join(format!("{name}-{n}"))))
+    let free = archive_names(workspace, &name)
         .find(|path| !path.exists())
         .ok_or_else(|| io::Error::other("evidence/archive holds too many copies of one run"))?;
     fs::rename(&current, &free)?;
     Ok(Some(free))
+}
+
+/// The places a run's evidence may be archived at, in the order they are taken.
+fn archive_names(workspace: &Path, name: &str) -> impl Iterator<Item = PathBuf> {
+    let archive = workspace.join(ARCHIVE_ROOT);
+    let first = archive.join(name);
+    let name = name.to_owned();
+    std::iter::once(first).chain((2..10_000).map(move |number| archive.join(format!("{name}-{number}"))))
 }
 
 /// The run that wrote the evidence in a directory.
@@ -138,6 +151,5 @@ pub fn find(workspace: &Path, run: &RunId) -> Option<PathBuf> {
     if owner_of(&current).as_deref() == Some(run.as_str()) {
         return Some(current);
     }
-    let archived = workspace.join(ARCHIVE_ROOT).join(run.as_str());
-    archived.is_dir().then_some(archived)
+    archive_names(workspace, run.as_str()).take_while(|path| path.is_dir()).last()
 }

@@ -7,7 +7,7 @@
 //! * An append that returned `Ok` is durable; one that returned an error left nothing behind,
 //!   except after a failed sync ([`JournalError::Poisoned`]), where nobody can know.
 //! * The events of one append stand together, in order, in one segment.
-//! * At most [`QUEUE`] appends wait; further ones wait to be let in.
+//! * At most `QUEUE` appends wait; further ones wait to be let in.
 
 use std::collections::VecDeque;
 use std::future::Future;

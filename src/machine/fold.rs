@@ -65,10 +65,14 @@ fn keep_time(state: &mut RunState, stamped: &Stamped) {
         let delta = stamped.mono_ms.saturating_sub(state.time.last_mono_ms);
         state.spent.millis += delta;
         if let Some(iteration) = &mut state.current {
-            state.spent.iteration_millis += delta;
+            state.spent.iteration_millis += delta.saturating_sub(state.time.waiting_ms);
             iteration.spend.millis += delta;
         }
     }
+    state.time.waiting_ms = match &stamped.event {
+        Event::LlmFailed(failed) => failed.wait_millis.unwrap_or(0),
+        _ => 0,
+    };
     state.time.boot.clone_from(&stamped.boot);
     state.time.last_mono_ms = stamped.mono_ms;
     state.time.last_ts.clone_from(&stamped.ts);
@@ -137,17 +141,20 @@ fn apply_event(state: &mut RunState, event: &Event) -> Result<(), &'static str> 
             call(state)?.apply(event);
         }
         Event::LlmResponded(reply) => {
-            let input = reply.usage.input + reply.usage.cache_read + reply.usage.cache_write;
-            state.spent.input_tokens += input;
-            state.spent.output_tokens += reply.usage.output;
+            // The server's numbers are foreign: they may be anything, and must not wrap.
+            let cached = reply.usage.cache_read.saturating_add(reply.usage.cache_write);
+            let input = reply.usage.input.saturating_add(cached);
+            state.spent.input_tokens = state.spent.input_tokens.saturating_add(input);
+            state.spent.output_tokens = state.spent.output_tokens.saturating_add(reply.usage.output);
             state.spent.cost_usd = add_cost(state.spent.cost_usd, reply.cost_usd);
             let spend = &mut current(state)?.spend;
-            spend.input_tokens += input;
-            spend.output_tokens += reply.usage.output;
+            spend.input_tokens = spend.input_tokens.saturating_add(input);
+            spend.output_tokens = spend.output_tokens.saturating_add(reply.usage.output);
             call(state)?.apply(event);
         }
         Event::LlmFailed(failed) => {
-            current(state)?.spend.waited_millis += failed.wait_millis.unwrap_or(0);
+            let spend = &mut current(state)?.spend;
+            spend.waited_millis = spend.waited_millis.saturating_add(failed.wait_millis.unwrap_or(0));
             call(state)?.apply(event);
         }
         Event::ToolIntended(_) => {

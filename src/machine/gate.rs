@@ -342,6 +342,9 @@ fn divergence_self_test(state: &RunState) -> bool {
 fn promoted_checks(state: &RunState, iteration: &Iteration) -> Vec<GateCheck> {
     let rung = Some(Rung::Promoted);
     let security = iteration.probe(Phase::Gate, &Probe::Security);
+    let version_asked = state.loop_file().security.as_ref().is_some_and(|security| security.version_command.is_some());
+    let version = iteration.probe(Phase::Gate, &Probe::SecurityVersion);
+    let version_known = !version_asked || version.is_some_and(|result| result.end.passed());
     let (removed, surface_detail) = removed_surface(state, iteration);
     let paraphrases = paraphrase_agreement(state, iteration);
     let unexplained = unexplained_drift(state, iteration);
@@ -349,7 +352,7 @@ fn promoted_checks(state: &RunState, iteration: &Iteration) -> Vec<GateCheck> {
         check(
             "the security command ran and exited 0",
             rung,
-            security.is_some_and(|result| result.end.passed()),
+            security.is_some_and(|result| result.end.passed()) && version_known,
             security.map_or_else(|| "security.command is not declared or did not run".to_owned(), |r| r.end.describe()),
             StopReason::SecurityBlocked,
         ),

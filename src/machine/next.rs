@@ -180,13 +180,23 @@ fn next_in_budget(state: &RunState) -> Todo {
     if let Some(probe) = gate_probes(state).into_iter().find(missing) {
         return Todo::RunProbe(Phase::Gate, probe);
     }
-    if needs_paraphrases(state) && state.cut.is_none() {
-        let asked = |number: u8| iteration.calls.contains_key(&iteration.call_key(Role::Skeptic, Some(number)));
-        if let Some(number) = (1..=gate::PARAPHRASES).find(|number| !asked(*number)) {
-            return Todo::StartAgent { role: Role::Skeptic, paraphrase: Some(number) };
-        }
+    if state.cut.is_none()
+        && let Some(number) = next_paraphrase(state, iteration)
+    {
+        return Todo::StartAgent { role: Role::Skeptic, paraphrase: Some(number) };
     }
     Todo::Proceed
+}
+
+/// The next restatement of the goal that is to be judged.
+fn next_paraphrase(state: &RunState, iteration: &Iteration) -> Option<u8> {
+    let asked = |number: &u8| iteration.calls.contains_key(&iteration.call_key(Role::Skeptic, Some(*number)));
+    (1..=gate::PARAPHRASES).find(|number| !asked(number)).filter(|_| needs_paraphrases(state))
+}
+
+/// Is the sweep of rung 65537 not finished?
+pub fn paraphrases_missing(state: &RunState, iteration: &Iteration) -> bool {
+    next_paraphrase(state, iteration).is_some()
 }
 
 fn needs_paraphrases(state: &RunState) -> bool {

@@ -61,7 +61,9 @@ fn repeated_failure(state: &RunState) -> Option<(u32, u32)> {
         lines.sort();
         lines
     };
-    let entries: Vec<_> = state.recorded().filter_map(|iteration| iteration.entry.as_ref()).collect();
+    // Without a solver's report the list is the engine's own wording, which says nothing about the approach.
+    let reported = state.recorded().filter(|iteration| iteration.solver().is_some());
+    let entries: Vec<_> = reported.filter_map(|iteration| iteration.entry.as_ref()).collect();
     let improved = |index: usize| entries[index].measures.residual_direction == ResidualDirection::Improving;
     for later in 1..entries.len() {
         for earlier in 0..later {

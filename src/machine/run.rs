@@ -31,8 +31,8 @@ pub struct Timekeeper {
     pub boot: String,
     pub last_mono_ms: u64,
     pub last_ts: String,
-    /// The next event's time does not follow from the last one's: the engine was down in between.
-    pub gap: bool,
+    /// A wait for the model server that was announced: it costs the run time, but no iteration.
+    pub waiting_ms: u64,
 }
 
 /// One run.

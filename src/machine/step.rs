@@ -63,10 +63,9 @@ pub fn stops(state: &RunState, signal: Signal) -> bool {
     match state.state {
         // The learnings of a certified iteration are written first; that takes no process and no time.
         State::AccumulateLearnings | State::GlowCheck => false,
-        State::BudgetCheck => {
-            let told_to_go = matches!(signal, Signal::UserInterrupt | Signal::Terminated);
-            told_to_go || !claims_success(state)
-        }
+        // Without a claim everything is decided in order, at once. A claim is settled first, unless its work
+        // cannot go on: a model that does not answer, or an engine that is told to go.
+        State::BudgetCheck => claims_success(state) && !matches!(signal, Signal::StopFile | Signal::DiskUsage),
         _ => state.halt.is_none(),
     }
 }
@@ -364,6 +363,12 @@ fn budget_exceeded(state: &RunState, exhausted: budget::Exhausted) -> Event {
 
 fn decide_claim(state: &RunState, iteration: &Iteration, kind: CertificateKind) -> Vec<Event> {
     let Some(gate) = &iteration.gate else {
+        // A sweep that the budget cut says nothing about the claim.
+        if super::next::paraphrases_missing(state, iteration)
+            && let Some(exhausted) = exhausted(state)
+        {
+            return vec![budget_exceeded(state, exhausted)];
+        }
         let report = gate::judge(state, iteration);
         return vec![GateJudged { iteration: iteration.number(), report }.into()];
     };

@@ -141,6 +141,8 @@ pub struct Effective {
 const MIN_ITERATIONS: u64 = 3;
 const MIN_TOOL_CALLS_PER_ITERATION: u64 = 40;
 const MIN_SECONDS_PER_ITERATION: u64 = 600;
+/// More than any run can use. In milliseconds it is still a whole number that every JSON reader keeps.
+const MAX_LIMIT: u64 = (1 << 53) / 1_000;
 /// A window of one value cannot show a direction; a longer window than this would hide divergence.
 const WINDOW_RANGE: (u64, u64) = (2, 3);
 
@@ -168,20 +170,27 @@ pub fn effective(requested: &Requested, profile: Profile) -> Effective {
             "max_tool_calls_per_iteration",
             requested.max_tool_calls_per_iteration.unwrap_or_else(|| scaled(base.max_tool_calls_per_iteration, rest)),
             MIN_TOOL_CALLS_PER_ITERATION,
-            u64::MAX,
+            MAX_LIMIT,
         ),
         max_seconds_per_iteration: clamp(
             "max_seconds_per_iteration",
             requested.max_seconds_per_iteration.unwrap_or_else(|| scaled(base.max_seconds_per_iteration, rest)),
             MIN_SECONDS_PER_ITERATION,
-            u64::MAX / 1_000,
+            MAX_LIMIT,
         ),
-        max_total_seconds: requested
-            .max_total_seconds
-            .unwrap_or_else(|| scaled(base.max_total_seconds, rest))
-            .min(u64::MAX / 1_000),
-        max_total_tool_calls: requested.max_total_tool_calls.unwrap_or_else(|| scaled(base.max_total_tool_calls, rest)),
-        max_total_tokens: requested.max_total_tokens,
+        max_total_seconds: clamp(
+            "max_total_seconds",
+            requested.max_total_seconds.unwrap_or_else(|| scaled(base.max_total_seconds, rest)),
+            0,
+            MAX_LIMIT,
+        ),
+        max_total_tool_calls: clamp(
+            "max_total_tool_calls",
+            requested.max_total_tool_calls.unwrap_or_else(|| scaled(base.max_total_tool_calls, rest)),
+            0,
+            MAX_LIMIT,
+        ),
+        max_total_tokens: requested.max_total_tokens.map(|limit| clamp("max_total_tokens", limit, 0, MAX_LIMIT)),
         max_cost_usd: requested.max_cost_usd,
         divergence_window: clamp(
             "divergence_window",
@@ -292,6 +301,16 @@ mod tests {
         assert_eq!(effective.limits.max_iterations, 3);
         assert_eq!(effective.limits.max_total_seconds, 60);
         assert_eq!(effective.clamps, [Clamp { limit: "max_iterations".into(), requested: 1, used: 3 }]);
+    }
+
+    #[test]
+    fn absurd_limits_are_clamped_to_what_can_be_written_down() {
+        let requested =
+            Requested { max_total_tokens: Some(u64::MAX), max_total_seconds: Some(u64::MAX), ..Requested::default() };
+        let effective = effective(&requested, Profile::Strict);
+        assert_eq!(effective.limits.max_total_tokens, Some(MAX_LIMIT));
+        assert!(effective.limits.max_total_seconds * 1_000 <= 1 << 53);
+        assert_eq!(effective.clamps.len(), 2);
     }
 
     #[test]

@@ -125,7 +125,7 @@ fn decide(facts: Facts<'_>) -> (CertificateKind, String) {
             return none("every criterion is met, but no executed verifier exited 0");
         }
     }
-    if converged_declared && residual < facts.r_p {
+    if converged_declared && residual < facts.r_p && facts.verifiers_passed > 0 {
         return (CertificateKind::Converged, format!("residual {residual} < R_p {}", facts.r_p));
     }
     if residual.is_zero() && unmet > 0 {
@@ -203,8 +203,9 @@ mod tests {
     fn converged_is_strictly_below_r_p() {
         use CertificateKind::{Converged, Exact, None};
         let unmet = [finding(false)];
-        assert_eq!(kind(&[Exact, Converged], &unmet, Some("0.00009"), 0), Converged);
-        assert_eq!(kind(&[Exact, Converged], &unmet, Some("0.0001"), 0), None);
+        assert_eq!(kind(&[Exact, Converged], &unmet, Some("0.00009"), 1), Converged);
+        assert_eq!(kind(&[Exact, Converged], &unmet, Some("0.0001"), 1), None);
+        assert_eq!(kind(&[Converged], &[finding(true)], Some("0"), 0), None, "an agent's word alone");
     }
 
     #[test]

@@ -309,6 +309,10 @@ fn check(declared: &LoopFile, text: &str, file: &str) -> Result<(), Diagnostic> 
             let message = format!("`{}` is no criterion id", criterion.id);
             return Err(at(&criterion.id, message, "use letters, digits, `-` and `_`, at most 64"));
         }
+        if let Some(bad) = criterion.protects.iter().find(|glob| globset::Glob::new(glob).is_err()) {
+            let message = format!("criterion `{}` protects `{bad}`, which is no glob", criterion.id);
+            return Err(at("protects", message, "for example [\"tests/**\"]"));
+        }
         if let Proof::Check { argv, .. } = &criterion.proof
             && argv.is_empty()
         {
@@ -448,6 +452,7 @@ mod tests {
             ("roles: {scout: bulder}\nagents:\n  builder: {backend: anthropic, model: m}\n", "did you mean `builder`"),
             ("agents:\n  r: {backend: rehearsal}\n", "without a script"),
             ("agents:\n  a: {backend: anthropic, model: m}\n  a: {backend: anthropic, model: n}\n", "duplicate"),
+            ("acceptance_criteria:\n  - {id: a, text: x, protects: [\"a[\"]}\n", "which is no glob"),
             ("R_p: \"0\"\n", "greater than 0"),
             ("R_p: \"1e-40\"\n", "exactly"),
             ("rung_target: 65536\n", "rung 65536 is unknown"),
