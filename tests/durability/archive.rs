@@ -51,3 +51,24 @@ fn a_manifest_that_names_a_path_is_not_followed() {
     let kept = bench.workspace.join("evidence/archive/unknown/manifest.json");
     assert_eq!(fs::read_to_string(kept).unwrap(), hostile);
 }
+
+#[test]
+fn a_run_that_is_sealed_late_overwrites_nobody_and_is_found_where_it_went() {
+    let bench = tiny();
+    bench.nightloop(&["run"]).expect(0);
+    let first = run_id(&bench);
+    fs::remove_file(bench.state.join("runs").join(&first).join("seal.json")).unwrap();
+    let another_run = || {
+        fs::remove_file(bench.workspace.join("one.txt")).unwrap();
+        bench.nightloop(&["run"]).expect(0);
+    };
+    another_run();
+    bench.nightloop(&["resume", &first]).expect(0);
+    for run in run_dirs(&bench) {
+        bench.nightloop(&["verify", run.file_name().unwrap().to_str().unwrap()]).expect(0);
+    }
+    another_run();
+    // The first run lies in the archive twice; the later copy is the one that counts.
+    fs::write(bench.workspace.join("evidence/archive").join(&first).join("plan.json"), "{}").unwrap();
+    bench.nightloop(&["verify", &first]).expect(0);
+}
