@@ -200,6 +200,7 @@ impl Story {
                 declaration: Box::new(declared),
                 sandbox: "none".into(),
                 warnings: Vec::new(),
+                patience: nightloop::model::decision::Patience::STOP,
             }
             .into(),
         ]);

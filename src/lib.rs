@@ -3,7 +3,7 @@
 //! The tree reads from pure to impure, and dependencies point one way:
 //!
 //! ```text
-//! model <- machine <- { journal, playbook, agent, tool } <- evidence <- engine <- cli
+//! model <- machine <- { journal, playbook, agent, tool } <- evidence <- engine <- console <- cli
 //! ```
 //!
 //! * [`model`] the nouns: exact decimals, criteria, certificates, budgets, learnings.
@@ -13,10 +13,12 @@
 //! * [`agent`] how a model is called. [`tool`] what a model may do.
 //! * [`evidence`] files rendered from the journal, and `verify`.
 //! * [`engine`] the driver that performs effects and feeds results back.
+//! * [`console`] the operator's screen over an event stream.
 //! * [`cli`] one file per command.
 
 pub mod agent;
 pub mod cli;
+pub mod console;
 pub mod engine;
 pub mod evidence;
 pub mod journal;

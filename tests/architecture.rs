@@ -15,7 +15,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("tool", &["model"]),
     ("evidence", &["model", "machine", "journal", "tool"]),
     ("engine", &["model", "machine", "journal", "playbook", "agent", "tool", "evidence"]),
-    ("cli", &["model", "machine", "journal", "playbook", "agent", "tool", "evidence", "engine"]),
+    ("console", &["model", "machine", "journal", "evidence", "engine"]),
+    ("cli", &["model", "machine", "journal", "playbook", "agent", "tool", "evidence", "engine", "console"]),
 ];
 
 /// What the deciding modules must not know: tasks, files, clocks, chance.

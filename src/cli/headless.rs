@@ -176,6 +176,43 @@ fn describe(state: &RunState, event: &Event) -> Option<String> {
             "it{it}  budget reached: {} {} of {}",
             cut.exhausted.dimension, cut.exhausted.observed, cut.exhausted.limit
         ),
+        Event::DecisionAsked(asked) => format!(
+            "it{it}  {} waits for you ({}): {}",
+            asked.id,
+            asked.request.name(),
+            text::safe(&asked.request.gist())
+        ),
+        Event::DecisionAnswered(answered) => {
+            format!("it{it}  {} answered by {}: {}", answered.id, text::safe(&answered.by), answered.answer.name())
+        }
+        Event::DecisionSettled(settled) => {
+            let mark = if settled.closed { "✓" } else { "✗" };
+            format!("it{it}  {mark} {}: {}", settled.id, text::safe(&settled.detail))
+        }
+        Event::PauseRequested(requested) => format!("pause after this step, says {}", text::safe(&requested.by)),
+        Event::PauseBegan(_) => "paused".to_owned(),
+        Event::PauseLifted(lifted) => format!("goes on, says {}", text::safe(&lifted.by)),
+        Event::StopScheduled(stop) if stop.scheduled => {
+            format!("stop after this iteration, says {}", text::safe(&stop.by))
+        }
+        Event::StopScheduled(stop) => format!("no stop after this iteration, says {}", text::safe(&stop.by)),
+        Event::SteerQueued(steer) => {
+            format!("word {} from {}: {}", steer.number, text::safe(&steer.by), text::safe(&steer.text))
+        }
+        Event::SteerDelivered(delivered) => {
+            let numbers: Vec<String> = delivered.numbers.iter().map(u32::to_string).collect();
+            format!("word {} delivered to {}", numbers.join(", "), delivered.call)
+        }
+        Event::BudgetRaised(raised) => {
+            format!(
+                "budget {} raised from {} to {} by {}",
+                raised.dimension,
+                raised.from,
+                raised.to,
+                text::safe(&raised.by)
+            )
+        }
+        Event::RetryRequested(retry) => format!("retry now, says {}", text::safe(&retry.by)),
         Event::RunHalted(halted) => format!("{} ({})", halted.status, halted.stop_reason),
         Event::RunStarted(_)
         | Event::NullChecked(_)
@@ -187,6 +224,8 @@ fn describe(state: &RunState, event: &Event) -> Option<String> {
         | Event::ConversationExtended(_)
         | Event::ToolFinished(_)
         | Event::ReportAccepted(_)
+        | Event::ViewerAttached(_)
+        | Event::ViewerDetached(_)
         | Event::CertificateIssued(_) => return None,
     })
 }

@@ -18,6 +18,7 @@ pub fn exit_code(state: &RunState) -> u8 {
         (_, Some(Signal::UserInterrupt)) => 130,
         (_, Some(Signal::Terminated)) => 143,
         (_, Some(Signal::SpendLimit)) => code::RESUMABLE,
+        (_, Some(Signal::DecisionNeeded)) => code::NEED_INFO,
         (ExitStatus::ExitBlocked, _) if halted.stop_reason == StopReason::BackpressureSignal => 4,
         (ExitStatus::ExitBlocked | ExitStatus::ExitDiverged, _) => 1,
     }

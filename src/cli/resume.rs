@@ -8,7 +8,7 @@ use crate::agent::rehearsal::Speed;
 use crate::engine::backends::Agents;
 use crate::engine::error::EngineError;
 use crate::engine::places::StateRoot;
-use crate::engine::session::{self, Session};
+use crate::engine::session::{self, Attendance, Session};
 use crate::engine::signals::STOP_FILE;
 use crate::machine::run::RunState;
 use crate::model::ids::RunId;
@@ -58,7 +58,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     runtime()?.block_on(async {
         // Agents first: a missing key must not count as a try that got nowhere.
         let agents = Agents::prepare(state.loop_file(), &workspace, Speed::Times(1.0)).await?;
-        let session = Session::resume(&root, &selected.run, options.insist)?;
+        let session = Session::resume(&root, &selected.run, Attendance::Headless, options.insist)?;
         // What a killed engine left running must not race with what comes next.
         process::sweep(session.state.run().as_str());
         if format == Format::Lines {

@@ -9,7 +9,7 @@ use crate::engine::backends::Agents;
 use crate::engine::driver::Driver;
 use crate::engine::error::EngineError;
 use crate::engine::places::StateRoot;
-use crate::engine::session::{Session, read_declaration};
+use crate::engine::session::{Attendance, Session, read_declaration};
 use crate::engine::signals::{STOP_FILE, Signals};
 use crate::machine::run::RunState;
 use crate::model::loop_file::{LoopFile, SandboxMode};
@@ -45,7 +45,7 @@ pub fn start(workspace: &Path, file: &str, format: Format, speed: Speed) -> Outc
         // Agents first: a missing key or a wrong script must not leave a run behind.
         let agents = Agents::prepare(&declaration.file, workspace, speed).await?;
         check_prices(&declaration.file, &agents)?;
-        let session = Session::create(&root, workspace, declaration)?;
+        let session = Session::create(&root, workspace, declaration, Attendance::Headless)?;
         if format == Format::Lines {
             text::line(format!("run {} in {}", session.state.run(), session.workspace.display()));
             for warning in &session.state.started.warnings {

@@ -111,6 +111,9 @@ impl<'a> Driver<'a> {
                 Todo::Call(todo) => self.go_on_with_call(todo).await?,
                 Todo::CollectArtifacts => self.collect_artifacts().await?,
                 Todo::WriteLearnings => self.write_learnings().await?,
+                Todo::Settle(_) | Todo::BeginPause | Todo::AwaitPerson => {
+                    return Err(EngineError::Internal("nobody asks yet".to_owned()));
+                }
             }
         }
     }

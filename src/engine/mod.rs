@@ -5,10 +5,12 @@
 
 mod agents;
 pub mod backends;
+pub mod command;
 mod diff;
 pub mod driver;
 pub mod error;
 mod finish;
+pub mod hub;
 mod learn;
 pub mod observer;
 pub mod places;

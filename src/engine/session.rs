@@ -14,6 +14,7 @@ use crate::machine::fold::{self, Stamped};
 use crate::machine::run::RunState;
 use crate::model::budget;
 use crate::model::canonical;
+use crate::model::decision::{Mode, Patience};
 use crate::model::digest::Digest;
 use crate::model::ids::RunId;
 use crate::model::loop_file::{self, LoopFile};
@@ -35,6 +36,30 @@ pub struct Session {
     pub state: RunState,
     _run_lock: RunLock,
     _workspace_lock: RunLock,
+}
+
+/// Is anybody expected to answer?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attendance {
+    /// A console, or a socket that one can be attached to.
+    Watched,
+    /// Lines to a log.
+    Headless,
+}
+
+impl Attendance {
+    /// What loop.yaml says, else: wait where somebody can come, stop where not.
+    fn patience(self, declared: &LoopFile) -> Patience {
+        let usual = match self {
+            Self::Watched => Mode::Wait,
+            Self::Headless => Mode::Stop,
+        };
+        let declared = declared.decisions.as_ref();
+        Patience {
+            mode: declared.and_then(|decisions| decisions.mode).unwrap_or(usual),
+            timeout_minutes: declared.and_then(|decisions| decisions.timeout_minutes).unwrap_or(0),
+        }
+    }
 }
 
 /// A declaration as read from disk.
@@ -82,16 +107,22 @@ pub fn read_declaration(path: &Path) -> Result<Declaration, EngineError> {
 
 impl Session {
     /// Starts a new run in a workspace.
-    pub fn create(root: &StateRoot, workspace: &Path, declaration: Declaration) -> Result<Self, EngineError> {
+    pub fn create(
+        root: &StateRoot,
+        workspace: &Path,
+        declaration: Declaration,
+        attendance: Attendance,
+    ) -> Result<Self, EngineError> {
         let workspace = canonical_workspace(workspace)?;
         let workspace_lock = lock_workspace(root, &workspace)?;
+        let patience = attendance.patience(&declaration.file);
         let run = RunId::parse(&ulid::Ulid::generate().to_string())
             .ok_or_else(|| EngineError::Internal("a generated run id is not valid".to_owned()))?;
         let path = root.run(&run);
         fs::create_dir_all(&path).map_err(|e| EngineError::io("cannot create the run directory", &path, e))?;
         private(&path)?;
         let run_lock = RunLock::acquire(&path)?;
-        let started = run_started(&run, declaration);
+        let started = run_started(&run, declaration, patience);
         let run_dir = RunDir::create(&path, genesis(&run, &workspace, &started)?.as_bytes())?;
         remember_run(root, &workspace, &run)?;
         let tail = Tail::fresh(run_dir.genesis_digest());
@@ -114,7 +145,7 @@ impl Session {
 
     /// Opens a run again, repairs a torn tail, and records that it goes on.
     /// `insist` goes on although several recoveries in a row got nowhere.
-    pub fn resume(root: &StateRoot, run: &RunId, insist: bool) -> Result<Self, EngineError> {
+    pub fn resume(root: &StateRoot, run: &RunId, attendance: Attendance, insist: bool) -> Result<Self, EngineError> {
         let path = root.run(run);
         let run_dir = RunDir::open(&path)?;
         let workspace = workspace_of(&run_dir)?;
@@ -160,6 +191,7 @@ impl Session {
             attempt: session.state.stalled_resumes + 1,
             torn_bytes: recovered.torn.as_ref().map_or(0, |torn| torn.bytes),
             torn_sha256: recovered.torn.as_ref().map(|torn| torn.sha256),
+            patience: attendance.patience(session.state.loop_file()),
         };
         let event = Event::from(resumed);
         crate::machine::legal::legal(&session.state, &event)
@@ -228,7 +260,7 @@ pub fn draft(iteration: Option<u32>, event: &Event) -> Result<Draft, EngineError
     Ok(Draft { iter: iteration, kind: event.kind().to_owned(), data })
 }
 
-fn run_started(run: &RunId, declaration: Declaration) -> RunStarted {
+fn run_started(run: &RunId, declaration: Declaration, patience: Patience) -> RunStarted {
     let budget = budget::effective(&declaration.file.budget, declaration.file.profile);
     let warnings =
         budget.clamps.iter().map(|c| format!("{} {} was raised to {}", c.limit, c.requested, c.used)).collect();
@@ -242,6 +274,7 @@ fn run_started(run: &RunId, declaration: Declaration) -> RunStarted {
         budget,
         sandbox: sandbox::detect().name,
         warnings,
+        patience,
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::machine::alignment;
 use crate::machine::document::EVIDENCE_ROOT;
-use crate::machine::event::RunHalted;
+use crate::machine::event::{RunHalted, Signal};
 use crate::machine::gate;
 use crate::machine::iteration::Iteration;
 use crate::machine::phuc;
@@ -39,6 +39,7 @@ pub fn halting_report(state: &RunState) -> Option<Value> {
         "verification_rung_achieved": rung_achieved(state),
         "gate": last_gate(state),
         "resumes": state.resumes,
+        "operator_overrides": state.operator.overrides,
         "sandbox": state.started.sandbox,
     });
     if state.spec() == SpecVersion::V2
@@ -333,6 +334,13 @@ fn blocked(state: &RunState, halted: &RunHalted) -> Value {
 /// What a person can do about a block.
 pub fn next_actions(halted: &RunHalted) -> Vec<&'static str> {
     match halted.stop_reason {
+        StopReason::BackpressureSignal if halted.signal == Some(Signal::DecisionNeeded) => {
+            vec!["`nightloop inbox` shows what waits; `nightloop answer`, then `nightloop resume`."]
+        }
+        StopReason::BackpressureSignal if halted.signal == Some(Signal::AfterIteration) => {
+            vec!["`nightloop resume` goes on."]
+        }
+        StopReason::HumanQuit => vec!["You ended it. Change what made you, and start a new run."],
         StopReason::BackpressureSignal => vec!["Remove the cause of the stop, then run `nightloop resume`."],
         StopReason::NorthstarDrift => {
             vec![

@@ -14,6 +14,7 @@ use crate::machine::event::{Event, Phase, Text};
 use crate::machine::fold::{self, Stamped};
 use crate::machine::run::RunState;
 use crate::machine::step::{self, Input};
+use crate::model::decision::{Answer, Request};
 use crate::model::digest::Digest;
 use crate::model::learnings;
 use crate::model::stop::StopReason;
@@ -202,6 +203,8 @@ fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Even
         | Event::CertificateIssued(_)
         | Event::GateJudged(_)
         | Event::RunHalted(_) => true,
+        // A tool may ask at its own time; the machine asks only where the facts make it.
+        Event::DecisionAsked(asked) => asked.asked_by.is_none() && !matches!(asked.request, Request::SpendLimit { .. }),
         Event::GlowScored(scored) => {
             let accumulated = step::accumulate(state).ok_or("there is no certificate to score")?;
             return if accumulated.glow == scored.glow {
@@ -247,7 +250,19 @@ fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Even
         | Event::AgentFinished(_)
         | Event::ArtifactsCollected(_)
         | Event::BackpressureSeen(_)
-        | Event::BudgetCut(_) => false,
+        | Event::BudgetCut(_)
+        | Event::DecisionAnswered(_)
+        | Event::DecisionSettled(_)
+        | Event::PauseRequested(_)
+        | Event::PauseBegan(_)
+        | Event::PauseLifted(_)
+        | Event::StopScheduled(_)
+        | Event::SteerQueued(_)
+        | Event::SteerDelivered(_)
+        | Event::BudgetRaised(_)
+        | Event::RetryRequested(_)
+        | Event::ViewerAttached(_)
+        | Event::ViewerDetached(_) => false,
     };
     if !decided {
         // An engine that died between two decisions makes them again.
@@ -303,6 +318,21 @@ fn blobs_of(event: &Event) -> Vec<Digest> {
             finished.output.into_iter().chain(text).collect()
         }
         Event::ArtifactsCollected(collected) => vec![collected.tree, collected.diff],
+        Event::DecisionAsked(asked) => match &asked.request {
+            Request::Refinement { before, after, .. } => vec![*before, *after],
+            Request::HumanAction { .. }
+            | Request::Question { .. }
+            | Request::Permission { .. }
+            | Request::Vision { .. }
+            | Request::Tampering { .. }
+            | Request::Escalation { .. }
+            | Request::SpendLimit { .. } => Vec::new(),
+        },
+        Event::DecisionAnswered(answered) => match &answered.answer {
+            Answer::Approve { result } => vec![*result],
+            _ => Vec::new(),
+        },
+        Event::DecisionSettled(settled) => settled.check.iter().map(|check| check.output).collect(),
         Event::RunStarted(_)
         | Event::RunResumed(_)
         | Event::StateEntered(_)
@@ -323,6 +353,16 @@ fn blobs_of(event: &Event) -> Vec<Digest> {
         | Event::GateJudged(_)
         | Event::BackpressureSeen(_)
         | Event::BudgetCut(_)
+        | Event::PauseRequested(_)
+        | Event::PauseBegan(_)
+        | Event::PauseLifted(_)
+        | Event::StopScheduled(_)
+        | Event::SteerQueued(_)
+        | Event::SteerDelivered(_)
+        | Event::BudgetRaised(_)
+        | Event::RetryRequested(_)
+        | Event::ViewerAttached(_)
+        | Event::ViewerDetached(_)
         | Event::RunHalted(_) => Vec::new(),
     }
 }

@@ -4,6 +4,7 @@
 //! their digests. Adding a kind is a new reducer version: an older engine must refuse, not guess.
 
 mod call;
+mod operator;
 mod probe;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::model::budget::{Effective, Exhausted};
 use crate::model::certificate::{Certificate, Residual};
+use crate::model::decision::Patience;
 use crate::model::digest::Digest;
 use crate::model::glow::Glow;
 use crate::model::ids::RunId;
@@ -25,10 +27,11 @@ use super::gate::GateReport;
 use super::state::State;
 
 pub use call::*;
+pub use operator::*;
 pub use probe::*;
 
 /// Journals written by a newer reducer are not resumed.
-pub const REDUCER_VERSION: u32 = 1;
+pub const REDUCER_VERSION: u32 = 2;
 
 macro_rules! events {
     ($($variant:ident = $kind:literal),+ $(,)?) => {
@@ -100,7 +103,38 @@ events! {
     GateJudged = "gate.judged",
     BackpressureSeen = "backpressure.seen",
     BudgetCut = "budget.cut",
+    DecisionAsked = "decision.asked",
+    DecisionAnswered = "decision.answered",
+    DecisionSettled = "decision.settled",
+    PauseRequested = "pause.requested",
+    PauseBegan = "pause.began",
+    PauseLifted = "pause.lifted",
+    StopScheduled = "stop.scheduled",
+    SteerQueued = "steer.queued",
+    SteerDelivered = "steer.delivered",
+    BudgetRaised = "budget.raised",
+    RetryRequested = "retry.requested",
+    ViewerAttached = "viewer.attached",
+    ViewerDetached = "viewer.detached",
     RunHalted = "run.halted",
+}
+
+impl Event {
+    /// Did a person cause it, or someone who watches? Such events come at any moment of a run.
+    pub const fn is_from_people(&self) -> bool {
+        matches!(
+            self,
+            Self::DecisionAnswered(_)
+                | Self::PauseRequested(_)
+                | Self::PauseLifted(_)
+                | Self::StopScheduled(_)
+                | Self::SteerQueued(_)
+                | Self::BudgetRaised(_)
+                | Self::RetryRequested(_)
+                | Self::ViewerAttached(_)
+                | Self::ViewerDetached(_)
+        )
+    }
 }
 
 /// The first event: everything the run was declared with.
@@ -115,6 +149,9 @@ pub struct RunStarted {
     pub budget: Effective,
     pub sandbox: String,
     pub warnings: Vec<String>,
+    /// What happens to a decision nobody answers.
+    #[serde(default)]
+    pub patience: Patience,
 }
 
 /// The run goes on after a crash, a kill or an interruption.
@@ -126,6 +163,8 @@ pub struct RunResumed {
     pub attempt: u32,
     pub torn_bytes: u64,
     pub torn_sha256: Option<Digest>,
+    #[serde(default)]
+    pub patience: Patience,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -296,6 +335,10 @@ pub enum Signal {
     RateLimit,
     SpendLimit,
     DownstreamUnavailable,
+    /// An operator asked for a stop at the end of the iteration.
+    AfterIteration,
+    /// A person has to decide, and nobody is waited for.
+    DecisionNeeded,
 }
 
 impl Signal {
@@ -308,6 +351,8 @@ impl Signal {
             Self::RateLimit => "the rate limit does not reset within the time budget",
             Self::SpendLimit => "the account's spend limit is reached",
             Self::DownstreamUnavailable => "the model API cannot be reached",
+            Self::AfterIteration => "the operator asked for a stop after this iteration",
+            Self::DecisionNeeded => "a person has to decide",
         }
     }
 }

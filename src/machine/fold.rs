@@ -8,6 +8,7 @@ use super::call::{CallState, CallSummary};
 use super::event::{Event, Phase, RunStarted};
 use super::iteration::Iteration;
 use super::legal;
+use super::operator::Pause;
 use super::run::RunState;
 use super::state::State;
 
@@ -45,7 +46,7 @@ pub fn start(stamped: &Stamped) -> Result<RunState, FoldError> {
 pub fn apply(state: &mut RunState, stamped: &Stamped) -> Result<(), FoldError> {
     legal::legal(state, &stamped.event).map_err(|why| misfit(stamped, &why))?;
     keep_time(state, stamped);
-    apply_event(state, &stamped.event).map_err(|why| misfit(stamped, why))?;
+    apply_event(state, stamped).map_err(|why| misfit(stamped, why))?;
     state.next_seq = stamped.seq + 1;
     if !matches!(stamped.event, Event::RunResumed(_)) {
         state.stalled_resumes = 0;
@@ -61,16 +62,24 @@ fn misfit(stamped: &Stamped, why: &str) -> FoldError {
 /// clock, so that a jump of the wall clock neither extends nor cuts a budget.
 fn keep_time(state: &mut RunState, stamped: &Stamped) {
     let was_down = matches!(stamped.event, Event::RunResumed(_) | Event::RunStarted(_));
+    let mut delta = 0;
     if !was_down && state.time.boot == stamped.boot {
-        let delta = stamped.mono_ms.saturating_sub(state.time.last_mono_ms);
-        state.spent.millis += delta;
-        if let Some(iteration) = &mut state.current {
-            state.spent.iteration_millis += delta.saturating_sub(state.time.waiting_ms);
-            iteration.spend.millis += delta;
+        delta = stamped.mono_ms.saturating_sub(state.time.last_mono_ms);
+        if state.operator.waits() {
+            // Waiting for a person is no budget time.
+            state.operator.waited_millis += delta;
+        } else {
+            state.spent.millis += delta;
+            if let Some(iteration) = &mut state.current {
+                state.spent.iteration_millis += delta.saturating_sub(state.time.waiting_ms);
+                iteration.spend.millis += delta;
+            }
         }
     }
     state.time.waiting_ms = match &stamped.event {
         Event::LlmFailed(failed) => failed.wait_millis.unwrap_or(0),
+        // What a person says meanwhile does not end the wait for the server.
+        event if event.is_from_people() => state.time.waiting_ms.saturating_sub(delta),
         _ => 0,
     };
     state.time.boot.clone_from(&stamped.boot);
@@ -78,10 +87,14 @@ fn keep_time(state: &mut RunState, stamped: &Stamped) {
     state.time.last_ts.clone_from(&stamped.ts);
 }
 
-fn apply_event(state: &mut RunState, event: &Event) -> Result<(), &'static str> {
+fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static str> {
+    let (event, ts) = (&stamped.event, stamped.ts.as_str());
     match event {
         Event::RunStarted(_) => return Err("a run starts once"),
-        Event::RunResumed(_) => resume(state),
+        Event::RunResumed(resumed) => {
+            resume(state);
+            state.operator.patience = resumed.patience;
+        }
         Event::StateEntered(entered) => {
             if entered.from != state.state {
                 return Err("it leaves a state the run is not in");
@@ -151,6 +164,7 @@ fn apply_event(state: &mut RunState, event: &Event) -> Result<(), &'static str> 
             spend.input_tokens = spend.input_tokens.saturating_add(input);
             spend.output_tokens = spend.output_tokens.saturating_add(reply.usage.output);
             call(state)?.apply(event);
+            state.operator.acknowledge(&reply.call);
         }
         Event::LlmFailed(failed) => {
             let spend = &mut current(state)?.spend;
@@ -210,6 +224,39 @@ fn apply_event(state: &mut RunState, event: &Event) -> Result<(), &'static str> 
         Event::GateJudged(judged) => current(state)?.gate = Some(judged.report.clone()),
         Event::BackpressureSeen(seen) => state.backpressure = Some(seen.clone()),
         Event::BudgetCut(cut) => state.cut = Some(cut.clone()),
+        Event::DecisionAsked(asked) => state.operator.ask(asked, ts),
+        Event::DecisionAnswered(answered) => state.operator.answer(answered)?,
+        Event::DecisionSettled(settled) => state.operator.settle(settled)?,
+        Event::PauseRequested(requested) => {
+            state.operator.pause = Some(Pause::Requested { by: requested.by.clone() });
+        }
+        Event::PauseBegan(_) => {
+            if let Some(Pause::Requested { by }) = state.operator.pause.take() {
+                state.operator.pause = Some(Pause::Holding { by, since: ts.to_owned() });
+            }
+        }
+        Event::PauseLifted(_) => state.operator.pause = None,
+        Event::StopScheduled(stop) => {
+            state.operator.stop_after_iteration = stop.scheduled.then(|| stop.by.clone());
+        }
+        Event::SteerQueued(queued) => state.operator.steer(queued, ts),
+        Event::SteerDelivered(delivered) => state.operator.deliver(&delivered.numbers, &delivered.call),
+        Event::BudgetRaised(raised) => {
+            state.limits =
+                state.limits.raised(raised.dimension, &raised.to).map_err(|_| "a limit can only be raised")?;
+            // What was cut for this limit goes on.
+            if state.cut.as_ref().is_some_and(|cut| cut.exhausted.dimension == raised.dimension) {
+                state.cut = None;
+            }
+            state.operator.overrides.push(raised.clone());
+        }
+        Event::RetryRequested(_) => {}
+        Event::ViewerAttached(attached) => {
+            state.operator.viewers.insert(attached.viewer.clone());
+        }
+        Event::ViewerDetached(detached) => {
+            state.operator.viewers.remove(&detached.viewer);
+        }
         Event::RunHalted(halted) => {
             enter(state, State::of_exit(halted.status));
             state.halt = Some(halted.clone());
@@ -237,6 +284,10 @@ fn resume(state: &mut RunState) {
     state.resumes += 1;
     state.stalled_resumes += 1;
     state.backpressure = None;
+    // Whoever resumes wants it to go on; whoever watched is gone.
+    state.operator.pause = None;
+    state.operator.stop_after_iteration = None;
+    state.operator.viewers.clear();
     if let Some(halted) = state.halt.take() {
         state.state = halted.last_state;
     }

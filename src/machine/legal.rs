@@ -6,6 +6,7 @@
 use crate::model::stop::{ExitStatus, ForbiddenState, StopReason};
 
 use super::event::{Event, Phase, RunHalted, StateEntered};
+use super::operator;
 use super::run::RunState;
 use super::state::State;
 use super::step::claims_success;
@@ -20,7 +21,13 @@ pub fn legal(state: &RunState, event: &Event) -> Result<(), String> {
             Err(format!("{} is not possible in {}", event.kind(), state.state))
         }
     };
-    if state.halt.is_some() && !matches!(event, Event::RunResumed(_) | Event::InputRejected(_)) {
+    let after_halt = match event {
+        Event::RunResumed(_) | Event::InputRejected(_) => true,
+        // A run that stopped for an answer can be given one.
+        Event::DecisionAnswered(_) => resumable(state).is_ok(),
+        _ => false,
+    };
+    if state.halt.is_some() && !after_halt {
         return Err(format!("the run has ended with {}", state.state));
     }
     let agents_run = [SpawnSubagent, CheckHalting, BudgetCheck];
@@ -74,6 +81,19 @@ pub fn legal(state: &RunState, event: &Event) -> Result<(), String> {
         }
         Event::GateJudged(_) => only_in(&[BudgetCheck]),
         Event::BackpressureSeen(_) | Event::BudgetCut(_) => Ok(()),
+        Event::DecisionAsked(_)
+        | Event::DecisionAnswered(_)
+        | Event::DecisionSettled(_)
+        | Event::PauseRequested(_)
+        | Event::PauseBegan(_)
+        | Event::PauseLifted(_)
+        | Event::StopScheduled(_)
+        | Event::SteerQueued(_)
+        | Event::SteerDelivered(_)
+        | Event::BudgetRaised(_)
+        | Event::RetryRequested(_)
+        | Event::ViewerAttached(_)
+        | Event::ViewerDetached(_) => operator::legal(state, event),
         Event::RunHalted(halted) => legal_halt(state, halted),
     }
 }

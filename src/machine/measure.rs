@@ -5,6 +5,7 @@
 use crate::model::certificate::{self, Certificate, CertificateKind, Facts, Residual, certify};
 use crate::model::criterion::{Criterion, Finding, Proof};
 use crate::model::decimal::Exact;
+use crate::model::decision::{Answer, Request};
 use crate::model::fraction::Fraction;
 use crate::model::learnings::Link;
 
@@ -79,7 +80,41 @@ fn tampered(state: &RunState, iteration: &Iteration, criterion: &str) -> Option<
     if !was_met_before(state, criterion) {
         files.extend(touched.others.iter().cloned());
     }
+    files.retain(|file| !approved(state, iteration, file));
     (!files.is_empty()).then_some(files)
+}
+
+/// Did a person look at this file as it is now, and say that it is right?
+fn approved(state: &RunState, iteration: &Iteration, file: &str) -> bool {
+    let so_far = state.iterations().filter(|it| it.number() <= iteration.number());
+    let last_change = so_far.rev().find_map(|it| {
+        let changes = &it.artifacts.as_ref()?.changes;
+        changes.iter().find(|change| change.path == file).map(|change| (it.number(), change.sha256))
+    });
+    state.operator.decisions.iter().any(|decision| match (&decision.request, decision.closed_with()) {
+        (Request::Refinement { path, .. }, Some(Answer::Approve { result })) => {
+            path == file && last_change.is_some_and(|(_, now)| now == Some(*result))
+        }
+        (Request::Tampering { iteration: asked, files, .. }, Some(Answer::Accept)) => {
+            files.iter().any(|listed| listed == file) && last_change.is_none_or(|(changed, _)| changed <= *asked)
+        }
+        _ => false,
+    })
+}
+
+/// Every file behind what [`gate_tampering`] finds.
+pub fn tampered_files(state: &RunState, iteration: &Iteration) -> Vec<String> {
+    let criteria = state.criteria.iter().filter_map(|criterion| tampered(state, iteration, &criterion.id));
+    let mut files: Vec<String> = criteria.flatten().chain(touched_instruments(state, iteration)).collect();
+    files.sort();
+    files.dedup();
+    files
+}
+
+/// Scripts that measure the run and were changed.
+fn touched_instruments(state: &RunState, iteration: &Iteration) -> Vec<String> {
+    let touched = iteration.artifacts.as_ref().map(|a| a.instruments_touched.as_slice()).unwrap_or_default();
+    touched.iter().filter(|file| !approved(state, iteration, file)).cloned().collect()
 }
 
 /// Criteria that are green although what guards them was changed, and instruments that were changed.
@@ -97,7 +132,7 @@ pub fn gate_tampering(state: &RunState, iteration: &Iteration) -> Vec<String> {
             tampered(state, iteration, &criterion.id).map(|files| format!("{} ({})", criterion.id, files.join(", ")))
         })
         .collect();
-    let instruments = iteration.artifacts.as_ref().map(|a| a.instruments_touched.as_slice()).unwrap_or_default();
+    let instruments = touched_instruments(state, iteration);
     found.extend(instruments.iter().map(|file| format!("what measures the run ({file})")));
     found
 }

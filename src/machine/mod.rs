@@ -20,6 +20,7 @@ pub mod iteration;
 pub mod legal;
 pub mod measure;
 pub mod next;
+pub mod operator;
 pub mod phuc;
 pub mod run;
 pub mod state;

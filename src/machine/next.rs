@@ -1,6 +1,7 @@
 //! What to do in a state. Depends on the state alone, so a resumed run needs no special path.
 
 use crate::model::criterion::Proof;
+use crate::model::decision::DecisionId;
 use crate::model::ids::Role;
 use crate::model::learnings::SpecVersion;
 
@@ -30,6 +31,12 @@ pub enum Todo {
     Call(CallTodo),
     CollectArtifacts,
     WriteLearnings,
+    /// Carry out the answer to this decision.
+    Settle(DecisionId),
+    /// The operator's pause takes effect here.
+    BeginPause,
+    /// Nothing happens until a person acts.
+    AwaitPerson,
     /// The run is over.
     Finished,
 }
@@ -47,8 +54,11 @@ pub fn next(state: &RunState, playbook: &dyn Playbook) -> Todo {
     if state.halt.is_some() {
         return Todo::Finished;
     }
-    if step::must_stop(state) {
+    if step::must_stop(state) || state.operator.quit().is_some() {
         return Todo::Proceed;
+    }
+    if let Some(todo) = next_for_people(state) {
+        return todo;
     }
     match state.state {
         State::Init | State::IntakeGoal | State::GlowCheck => Todo::Proceed,
@@ -74,6 +84,18 @@ pub fn next(state: &RunState, playbook: &dyn Playbook) -> Todo {
         | State::ExitBlocked
         | State::ExitNeedInfo => Todo::Finished,
     }
+}
+
+/// What people hold up, or have to see carried out.
+fn next_for_people(state: &RunState) -> Option<Todo> {
+    let operator = &state.operator;
+    if let Some(decision) = operator.unsettled() {
+        return Some(Todo::Settle(decision.id));
+    }
+    if operator.waits() {
+        return Some(Todo::AwaitPerson);
+    }
+    operator.pause.as_ref().map(|_| Todo::BeginPause)
 }
 
 fn next_in_dream(state: &RunState) -> Todo {

@@ -15,6 +15,7 @@ use crate::model::rung::{self, Rung};
 
 use super::event::{BackpressureSeen, BudgetCut, NorthstarRead, Phase, Probe, ProbeResult, RunHalted, RunStarted};
 use super::iteration::Iteration;
+use super::operator::Operator;
 use super::state::State;
 
 /// Facts from before the first iteration.
@@ -70,6 +71,7 @@ pub struct RunState {
     /// Recoveries in a row without any new event.
     pub stalled_resumes: u32,
     pub halt: Option<RunHalted>,
+    pub operator: Operator,
 }
 
 impl RunState {
@@ -78,6 +80,7 @@ impl RunState {
             criteria: started.declaration.criteria(),
             certificates: started.declaration.certificates(),
             limits: started.budget.limits.clone(),
+            operator: Operator { patience: started.patience, ..Operator::default() },
             started,
             state: State::Init,
             next_seq: 0,

@@ -4,14 +4,15 @@
 
 use crate::model::budget;
 use crate::model::certificate::CertificateKind;
+use crate::model::decision::{MAX_DECISIONS, Mode, Request};
 use crate::model::learnings::SpecVersion;
 use crate::model::northstar;
 use crate::model::stop::{ExitStatus, ForbiddenState, StopReason};
 
 use super::entry;
 use super::event::{
-    BackpressureSeen, CertificateIssued, Event, GateJudged, InputRejected, NullChecked, Phase, Probe, ResidualMeasured,
-    RunHalted, Signal, StateEntered,
+    BackpressureSeen, CertificateIssued, DecisionAsked, Event, GateJudged, InputRejected, NullChecked, Phase, Probe,
+    ResidualMeasured, RunHalted, Signal, StateEntered,
 };
 use super::forbidden;
 use super::gate;
@@ -92,6 +93,10 @@ fn decide(state: &RunState) -> Vec<Event> {
         && let Some(seen) = &state.backpressure
     {
         return vec![stopped_by(state, seen)];
+    }
+    if let Some(quit) = state.operator.quit() {
+        let detail = format!("{} was answered with `quit` by {}", quit.id, quit.by);
+        return vec![halt(state, ExitStatus::ExitBlocked, StopReason::HumanQuit, detail).into()];
     }
     match state.state {
         State::Init => enter(state, State::IntakeGoal, "a goal was requested"),
@@ -283,9 +288,39 @@ fn certify_iteration(state: &RunState, iteration: &Iteration) -> Vec<Event> {
 
 fn decide_check(state: &RunState) -> Vec<Event> {
     let Some(iteration) = &state.current else { return Vec::new() };
+    if let Some(asked) = ask_about_tampering(state, iteration) {
+        return vec![asked];
+    }
     let mut events = certify_iteration(state, iteration);
     events.extend(enter(state, State::AccumulateLearnings, "the certificate is issued"));
     events
+}
+
+/// Where people are waited for, one may say that a changed guard is as it should be.
+fn ask_about_tampering(state: &RunState, iteration: &Iteration) -> Option<Event> {
+    let operator = &state.operator;
+    let number = iteration.number();
+    let asked = operator
+        .decisions
+        .iter()
+        .any(|decision| matches!(decision.request, Request::Tampering { iteration, .. } if iteration == number));
+    if operator.patience.mode == Mode::Stop || asked || operator.decisions.len() >= MAX_DECISIONS {
+        return None;
+    }
+    let findings = measure::gate_tampering(state, iteration);
+    if findings.is_empty() {
+        return None;
+    }
+    let files = measure::tampered_files(state, iteration);
+    Some(
+        DecisionAsked {
+            id: operator.next_id(),
+            request: Request::Tampering { iteration: number, findings, files },
+            why: "the iteration that turned a criterion green also changed what its check depends on".to_owned(),
+            asked_by: None,
+        }
+        .into(),
+    )
 }
 
 fn decide_glow(state: &RunState) -> Vec<Event> {
@@ -337,6 +372,9 @@ fn decide_budget(state: &RunState) -> Vec<Event> {
     }
     if let Some(exhausted) = exhausted(state) {
         return vec![budget_exceeded(state, exhausted)];
+    }
+    if let Some(by) = &state.operator.stop_after_iteration {
+        return vec![stopped_by(state, &BackpressureSeen { signal: Signal::AfterIteration, detail: by.clone() })];
     }
     enter(state, State::SpawnSubagent, "no reason to stop, budget is left")
 }

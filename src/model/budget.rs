@@ -52,6 +52,20 @@ pub enum Dimension {
 }
 
 impl Dimension {
+    pub const ALL: [Self; 7] = [
+        Self::Iterations,
+        Self::TotalSeconds,
+        Self::TotalToolCalls,
+        Self::TotalTokens,
+        Self::CostUsd,
+        Self::IterationSeconds,
+        Self::IterationToolCalls,
+    ];
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dimension| dimension.name() == name)
+    }
+
     pub const fn name(self) -> &'static str {
         match self {
             Self::Iterations => "iterations",
@@ -119,6 +133,58 @@ impl Limits {
         divergence_window: 3,
         northstar_drift_window: 3,
     };
+}
+
+impl Limits {
+    /// The limit of a dimension as text; `None`: not limited.
+    pub fn of(&self, dimension: Dimension) -> Option<String> {
+        match dimension {
+            Dimension::Iterations => Some(self.max_iterations.to_string()),
+            Dimension::TotalSeconds => Some(self.max_total_seconds.to_string()),
+            Dimension::TotalToolCalls => Some(self.max_total_tool_calls.to_string()),
+            Dimension::TotalTokens => self.max_total_tokens.map(|limit| limit.to_string()),
+            Dimension::CostUsd => self.max_cost_usd.map(|limit| limit.to_string()),
+            Dimension::IterationSeconds => Some(self.max_seconds_per_iteration.to_string()),
+            Dimension::IterationToolCalls => Some(self.max_tool_calls_per_iteration.to_string()),
+        }
+    }
+
+    /// The limits after an operator raised one. Only upwards, and never past what can be written down.
+    pub fn raised(&self, dimension: Dimension, to: &str) -> Result<Self, String> {
+        let only_up =
+            || Err(format!("a limit can only be raised: {dimension} is {}", self.of(dimension).unwrap_or_default()));
+        let mut limits = self.clone();
+        if dimension == Dimension::CostUsd {
+            let to = Exact::parse(to).map_err(|e| e.to_string())?;
+            match self.max_cost_usd {
+                Some(from) if to > from => limits.max_cost_usd = Some(to),
+                Some(_) => return only_up(),
+                None => return Err("there is no money limit to raise".to_owned()),
+            }
+            return Ok(limits);
+        }
+        let to: u64 = to.parse().map_err(|_| format!("`{to}` is not a whole number"))?;
+        if to > MAX_LIMIT {
+            return Err(format!("at most {MAX_LIMIT}"));
+        }
+        let slot = match dimension {
+            Dimension::Iterations => &mut limits.max_iterations,
+            Dimension::TotalSeconds => &mut limits.max_total_seconds,
+            Dimension::TotalToolCalls => &mut limits.max_total_tool_calls,
+            Dimension::IterationSeconds => &mut limits.max_seconds_per_iteration,
+            Dimension::IterationToolCalls => &mut limits.max_tool_calls_per_iteration,
+            Dimension::TotalTokens => match &mut limits.max_total_tokens {
+                Some(limit) => limit,
+                None => return Err("there is no token limit to raise".to_owned()),
+            },
+            Dimension::CostUsd => return Err("money is a decimal".to_owned()),
+        };
+        if to <= *slot {
+            return only_up();
+        }
+        *slot = to;
+        Ok(limits)
+    }
 }
 
 /// A requested value that was below what the gates allow.
@@ -311,6 +377,22 @@ mod tests {
         assert_eq!(effective.limits.max_total_tokens, Some(MAX_LIMIT));
         assert!(effective.limits.max_total_seconds * 1_000 <= 1 << 53);
         assert_eq!(effective.clamps.len(), 2);
+    }
+
+    #[test]
+    fn a_limit_goes_up_or_stays() {
+        let limits = Limits { max_cost_usd: Exact::parse("2.50").ok(), ..Limits::BASE };
+        assert_eq!(limits.raised(Dimension::Iterations, "12").unwrap().max_iterations, 12);
+        assert!(limits.raised(Dimension::Iterations, "10").is_err());
+        assert!(limits.raised(Dimension::Iterations, "many").is_err());
+        assert!(limits.raised(Dimension::TotalSeconds, &u64::MAX.to_string()).is_err());
+        let raised = limits.raised(Dimension::CostUsd, "2.51").unwrap();
+        assert_eq!(raised.of(Dimension::CostUsd).as_deref(), Some("2.51"));
+        assert!(limits.raised(Dimension::CostUsd, "2.5").is_err());
+        assert!(limits.raised(Dimension::TotalTokens, "5").is_err(), "what is not limited cannot be raised");
+        for dimension in Dimension::ALL {
+            assert_eq!(Dimension::parse(dimension.name()), Some(dimension));
+        }
     }
 
     #[test]

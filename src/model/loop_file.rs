@@ -74,6 +74,8 @@ pub struct LoopFile {
     pub touches: Vec<Surface>,
     pub security: Option<SecurityDecl>,
     pub api_surface: Option<ApiSurfaceDecl>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decisions: Option<DecisionsDecl>,
 }
 
 /// What an iteration does.
@@ -236,6 +238,16 @@ pub struct SecurityDecl {
 pub struct ApiSurfaceDecl {
     pub command: Vec<String>,
     pub timeout_seconds: Option<u64>,
+}
+
+/// What happens while a decision waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DecisionsDecl {
+    /// `wait` (the default under a console) or `stop` (the default under --headless).
+    pub mode: Option<super::decision::Mode>,
+    /// Stop after waiting this long; 0 waits on. A time-out never means yes.
+    pub timeout_minutes: Option<u64>,
 }
 
 /// A certificate name that may be declared.

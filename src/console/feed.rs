@@ -1,0 +1,23 @@
+//! What a console receives, wherever it comes from: a run in this process, a socket, a journal.
+
+use std::sync::Arc;
+
+use crate::engine::command::Receipt;
+use crate::engine::hub::LiveText;
+use crate::machine::fold::Stamped;
+
+/// One piece of news.
+#[derive(Debug, Clone)]
+pub enum Update {
+    /// An event, with the text it leans on where a transcript needs it: the model's message of
+    /// `llm.responded`, the output of `tool.finished`. Absent for events far back.
+    Event { stamped: Box<Stamped>, body: Option<Arc<[u8]>> },
+    /// Text as a model writes it. No event; the finished reply follows.
+    Live(LiveText),
+    /// Everything that was there at the beginning has been told.
+    CaughtUp,
+    /// What became of a command.
+    Receipt(Receipt),
+    /// The other end is gone; the run itself may go on.
+    Lost(String),
+}

@@ -1,0 +1,20 @@
+//! The operator's console: a reader of events and a giver of commands, never a decider.
+//!
+//! Model, update and view are pure: keys and updates of the feed become messages, messages change the model
+//! and name commands, the view draws what is there. The shell around them reads the terminal, the feed and
+//! files. The same code runs over a channel (in-process), a socket (attached) and a journal (replay).
+//!
+//! Invariants: nothing changed, nothing drawn; foreign text is [`Safe`](crate::model::safe::Safe) before it
+//! gets near a cell; the terminal is given back as it was found.
+
+pub mod action;
+pub mod charts;
+pub mod cmd;
+pub mod feed;
+pub mod overlays;
+pub mod panes;
+#[cfg(test)]
+mod sample;
+pub mod scene;
+pub mod theme;
+pub mod widget;

@@ -1,0 +1,66 @@
+//! A real run for tests: the journal of a finished demo, at any moment of it.
+
+use std::path::Path;
+
+use crate::engine::session;
+use crate::journal::{self, Blobs, RunDir};
+use crate::machine::fold::{self, Stamped};
+use crate::machine::run::RunState;
+
+use super::scene::{Link, Scene};
+use super::theme::Theme;
+
+pub struct Sample {
+    pub events: Vec<Stamped>,
+    pub blobs: Blobs,
+}
+
+impl Sample {
+    pub fn demo() -> Self {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/demo-run");
+        let run_dir = RunDir::open(&dir).unwrap();
+        let records = journal::read(&run_dir).map(Result::unwrap).filter(|r| r.kind != journal::SEGMENT_END);
+        Self { events: records.map(|record| session::stamped(&record).unwrap()).collect(), blobs: run_dir.blobs() }
+    }
+
+    /// The run after its first `count` events (at least one).
+    pub fn after(&self, count: usize) -> RunState {
+        let mut state = fold::start(&self.events[0]).unwrap();
+        for stamped in self.events.iter().take(count).skip(1) {
+            fold::apply(&mut state, stamped).unwrap();
+        }
+        state
+    }
+
+    pub fn ended(&self) -> RunState {
+        self.after(self.events.len())
+    }
+
+    /// The number of events up to and including the first of this kind after `from`.
+    pub fn first(&self, kind: &str, from: usize) -> usize {
+        let found = self.events.iter().skip(from).position(|stamped| stamped.event.kind() == kind);
+        from + found.unwrap() + 1
+    }
+}
+
+/// A scene of a live in-process run, seen a minute after its last event.
+pub fn scene<'a>(run: &'a RunState, theme: &'a Theme) -> Scene<'a> {
+    let now_ms = super::scene::millis_of(&run.time.last_ts).unwrap_or(0) + 60_000;
+    Scene {
+        run,
+        live: true,
+        theme,
+        now_ms,
+        utc_offset_seconds: 0,
+        link: &Link::InProcess,
+        read_only: false,
+        focused: true,
+    }
+}
+
+/// What a view draws, as text.
+pub fn screen(width: u16, height: u16, draw: impl FnOnce(&mut ratatui::Frame<'_>)) -> String {
+    let mut terminal = ratatui::Terminal::new(ratatui::backend::TestBackend::new(width, height)).unwrap();
+    terminal.draw(draw).unwrap();
+    terminal.backend().to_string()
+}

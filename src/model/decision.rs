@@ -1,0 +1,294 @@
+//! A decision: something that waits for a person. What is asked, what may be answered.
+//!
+//! Not here: waiting, asking, showing. An answer is never invented, and a time-out never means yes.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::digest::Digest;
+
+/// A run that asks more often than this is not asking but stuck.
+pub const MAX_DECISIONS: usize = 200;
+/// The longest text of a question, an instruction, an answer or a note.
+pub const MAX_TEXT: usize = 16 * 1024;
+/// A document that is proposed for approval.
+pub const MAX_PROPOSAL: usize = 1 << 20;
+/// How often a person may say "done" before the verification passes.
+pub const MAX_CHECKS: u32 = 50;
+/// Seconds a verification may take when the request does not say.
+pub const DEFAULT_VERIFY_SECONDS: u64 = 120;
+
+/// The number of a decision within its run, shown as `d1`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DecisionId(pub u32);
+
+impl DecisionId {
+    /// `d3` or `3`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.strip_prefix(['d', 'D']).unwrap_or(text);
+        digits.parse().ok().filter(|number| *number > 0).map(Self)
+    }
+}
+
+impl fmt::Display for DecisionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "d{}", self.0)
+    }
+}
+
+/// How grave a finding about the vision is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Severity {
+    /// Must be revised.
+    Hard,
+    /// May be acknowledged.
+    Soft,
+}
+
+/// One finding about the vision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VisionIssue {
+    pub severity: Severity,
+    pub text: String,
+    #[serde(default)]
+    pub alternatives: Vec<String>,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Request {
+    /// Something only a person can do; the command proves that it is done.
+    HumanAction {
+        instructions: String,
+        verify: Option<Vec<String>>,
+        timeout_seconds: u64,
+    },
+    Question {
+        question: String,
+        choices: Vec<String>,
+    },
+    /// A tool call that a rule puts before a person.
+    Permission {
+        tool: String,
+        command: String,
+        directory: String,
+        rule: String,
+    },
+    /// A new text of a document, to be approved by hunk.
+    Refinement {
+        path: String,
+        before: Digest,
+        after: Digest,
+    },
+    Vision {
+        issues: Vec<VisionIssue>,
+    },
+    /// The iteration that turned a criterion green also changed what its check depends on.
+    Tampering {
+        iteration: u32,
+        findings: Vec<String>,
+        files: Vec<String>,
+    },
+    /// The loop is at its wits' end.
+    Escalation {
+        problem: String,
+        options: Vec<String>,
+    },
+    /// The account's spend limit is reached.
+    SpendLimit {
+        detail: String,
+    },
+}
+
+impl Request {
+    /// A name for lists.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::HumanAction { .. } => "pause",
+            Self::Question { .. } => "question",
+            Self::Permission { .. } => "permission",
+            Self::Refinement { .. } => "refinement",
+            Self::Vision { .. } => "vision",
+            Self::Tampering { .. } => "tampering",
+            Self::Escalation { .. } => "escalation",
+            Self::SpendLimit { .. } => "spend limit",
+        }
+    }
+
+    /// The heart of it, in one piece of text.
+    pub fn gist(&self) -> String {
+        match self {
+            Self::HumanAction { instructions, .. } => instructions.clone(),
+            Self::Question { question, .. } => question.clone(),
+            Self::Permission { tool, command, .. } => format!("{tool}: {command}"),
+            Self::Refinement { path, .. } => format!("a new text for {path}"),
+            Self::Vision { issues } => match issues.first() {
+                Some(issue) if issues.len() == 1 => issue.text.clone(),
+                Some(issue) => format!("{} (and {} more)", issue.text, issues.len() - 1),
+                None => "the vision".to_owned(),
+            },
+            Self::Tampering { findings, .. } => findings.join("; "),
+            Self::Escalation { problem, .. } => problem.clone(),
+            Self::SpendLimit { detail } => detail.clone(),
+        }
+    }
+
+    /// May this be the answer? The error says what may.
+    pub fn permits(&self, answer: &Answer) -> Result<(), &'static str> {
+        let long = |text: &String| text.len() > MAX_TEXT;
+        match (self, answer) {
+            (_, Answer::Text(text)) if long(text) => Err("the text is too long"),
+            (_, Answer::Revise(text)) if long(text) => Err("the text is too long"),
+            (_, Answer::Quit) => Ok(()),
+            (Self::HumanAction { .. }, Answer::Done) => Ok(()),
+            (Self::HumanAction { .. }, _) => Err("answer `done` once it is done, or `quit`"),
+            (Self::Question { .. } | Self::Escalation { .. }, Answer::Text(text)) if !text.trim().is_empty() => Ok(()),
+            (Self::Question { .. } | Self::Escalation { .. }, _) => Err("answer with a text, or `quit`"),
+            (Self::Permission { .. }, Answer::Allow | Answer::AllowAlways | Answer::Deny) => Ok(()),
+            (Self::Permission { .. }, _) => Err("answer `allow`, `always`, `deny` or `quit`"),
+            (Self::Refinement { .. }, Answer::Approve { .. } | Answer::Reject) => Ok(()),
+            (Self::Refinement { .. }, _) => Err("answer `approve`, `reject` or `quit`"),
+            (Self::Tampering { .. }, Answer::Accept | Answer::Reject) => Ok(()),
+            (Self::Tampering { .. }, _) => Err("answer `accept`, `reject` or `quit`"),
+            (Self::Vision { issues }, Answer::Acknowledge) => {
+                if issues.iter().any(|issue| issue.severity == Severity::Hard) {
+                    Err("a HARD issue cannot be acknowledged: revise or quit")
+                } else {
+                    Ok(())
+                }
+            }
+            (Self::Vision { .. }, Answer::Revise(_)) => Ok(()),
+            (Self::Vision { .. }, _) => Err("answer `revise`, `acknowledge` or `quit`"),
+            (Self::SpendLimit { .. }, Answer::Retry) => Ok(()),
+            (Self::SpendLimit { .. }, _) => Err("answer `retry` once the limit is raised, or `quit`"),
+        }
+    }
+
+    /// Does anything have to be done before this answer closes the decision?
+    pub const fn needs_settling(&self, answer: &Answer) -> bool {
+        match (self, answer) {
+            (Self::HumanAction { verify, .. }, Answer::Done) => verify.is_some(),
+            (Self::Refinement { .. }, Answer::Approve { .. }) => true,
+            _ => false,
+        }
+    }
+}
+
+/// What a person said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It is done; the verification may run.
+    Done,
+    Text(String),
+    Allow,
+    /// Allow, and the same again for the rest of this run.
+    AllowAlways,
+    Deny,
+    /// The document becomes this text: the proposal, a part of it, or an edited one.
+    Approve {
+        result: Digest,
+    },
+    /// The changed guards are as they should be.
+    Accept,
+    Reject,
+    Revise(String),
+    Acknowledge,
+    Retry,
+    /// End the run.
+    Quit,
+}
+
+impl Answer {
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Text(_) => "text",
+            Self::Allow => "allow",
+            Self::AllowAlways => "always",
+            Self::Deny => "deny",
+            Self::Approve { .. } => "approve",
+            Self::Accept => "accept",
+            Self::Reject => "reject",
+            Self::Revise(_) => "revise",
+            Self::Acknowledge => "acknowledge",
+            Self::Retry => "retry",
+            Self::Quit => "quit",
+        }
+    }
+}
+
+/// What happens to a decision nobody answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Patience {
+    pub mode: Mode,
+    /// After this the run stops; 0: it waits on.
+    pub timeout_minutes: u64,
+}
+
+impl Patience {
+    pub const STOP: Self = Self { mode: Mode::Stop, timeout_minutes: 0 };
+    pub const WAIT: Self = Self { mode: Mode::Wait, timeout_minutes: 0 };
+
+    /// In words, for the inbox.
+    pub fn describe(self) -> String {
+        match (self.mode, self.timeout_minutes) {
+            (Mode::Stop, _) => "the run stops, and can be resumed after an answer".to_owned(),
+            (Mode::Wait, 0) => "the run waits; waiting costs nothing".to_owned(),
+            (Mode::Wait, minutes) => format!("after {minutes} min the run stops, and can be resumed after an answer"),
+        }
+    }
+}
+
+/// Runs written before there were decisions asked nobody.
+impl Default for Patience {
+    fn default() -> Self {
+        Self::STOP
+    }
+}
+
+/// Wait for a person, or stop and say what is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    Wait,
+    Stop,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_read_as_they_are_shown() {
+        assert_eq!(DecisionId::parse("d7"), Some(DecisionId(7)));
+        assert_eq!(DecisionId::parse("7"), Some(DecisionId(7)));
+        assert_eq!(DecisionId::parse("d0"), None);
+        assert_eq!(DecisionId::parse("dd1"), None);
+        assert_eq!(DecisionId(7).to_string(), "d7");
+    }
+
+    #[test]
+    fn a_hard_issue_cannot_be_waved_through() {
+        let issue = |severity| VisionIssue { severity, text: "vague".into(), alternatives: Vec::new() };
+        let soft = Request::Vision { issues: vec![issue(Severity::Soft)] };
+        assert!(soft.permits(&Answer::Acknowledge).is_ok());
+        let hard = Request::Vision { issues: vec![issue(Severity::Soft), issue(Severity::Hard)] };
+        assert!(hard.permits(&Answer::Acknowledge).is_err());
+        assert!(hard.permits(&Answer::Revise("narrower".into())).is_ok());
+    }
+
+    #[test]
+    fn answers_of_another_kind_are_refused() {
+        let question = Request::Question { question: "Which?".into(), choices: Vec::new() };
+        assert!(question.permits(&Answer::Text("this".into())).is_ok());
+        assert!(question.permits(&Answer::Text("  ".into())).is_err());
+        assert!(question.permits(&Answer::Allow).is_err());
+        assert!(question.permits(&Answer::Quit).is_ok());
+        assert!(question.permits(&Answer::Text("x".repeat(MAX_TEXT + 1))).is_err());
+    }
+}
