@@ -6,8 +6,10 @@ use clap::Args;
 
 use crate::agent::rehearsal::Speed;
 use crate::engine::backends::Agents;
-use crate::engine::driver::Driver;
+use crate::engine::command::Orders;
+use crate::engine::driver::{Driver, Ports};
 use crate::engine::error::EngineError;
+use crate::engine::hub::Hub;
 use crate::engine::places::StateRoot;
 use crate::engine::session::{Attendance, Session, read_declaration};
 use crate::engine::signals::{STOP_FILE, Signals};
@@ -65,7 +67,9 @@ pub async fn drive(session: Session, agents: Agents, format: Format) -> Outcome 
     let signals = Signals::listen(&session.workspace)
         .map_err(|e| EngineError::Internal(format!("cannot listen for signals: {e}")))?;
     let mut observer = Headless::new(format);
-    let result = Driver::new(session, agents, signals, &mut observer)?.run().await;
+    let (_orders, orders) = Orders::channel();
+    let ports = Ports { hub: Hub::default(), orders };
+    let result = Driver::new(session, agents, signals, ports, &mut observer)?.run().await;
     drop(observer);
     // Waits for the sweep, so that nothing is left when we say that we are done.
     let _ = tokio::task::spawn_blocking(move || drop(reaper)).await;

@@ -10,13 +10,14 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::{self, Block, CallError, Delta, NextMove, Reply, Request, RetryClass, ToolInput};
 use crate::machine::call::{CallState, CallTodo};
 use crate::machine::event::{
-    AgentEnd, AgentFinished, AgentStarted, ConversationExtended, ExtendedBecause, LlmFailed, LlmRequested,
-    LlmResponded, Phase, Probe, ReplyMove, Signal, Text, ToolUse, Usage,
+    AgentEnd, AgentFinished, AgentStarted, ConversationExtended, DecisionAsked, ExtendedBecause, LlmFailed, LlmRequested,
+    LlmResponded, Phase, Probe, ReplyMove, Signal, SteerDelivered, Text, ToolUse, Usage,
 };
 use crate::machine::iteration::{Iteration, call_key};
 use crate::model::budget::{Dimension, Exhausted};
 use crate::model::capsule::Capsule;
 use crate::model::criterion::Proof;
+use crate::model::decision::{MAX_DECISIONS, Mode, Request as DecisionRequest};
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
 use crate::model::learnings::estimate_tokens;
@@ -25,8 +26,10 @@ use crate::playbook::prompts;
 use crate::tool::process::Access;
 use crate::tool::registry;
 
+use super::ask;
 use super::driver::{Driver, Guarded};
 use super::error::EngineError;
+use super::hub::{LiveKind, LiveText};
 
 /// The skeptic sees this much of the diff; the rest is in the evidence.
 const MAX_DIFF_BYTES: usize = 60_000;
@@ -49,7 +52,14 @@ impl Driver<'_> {
             self.agents.get(&name).ok_or_else(|| EngineError::Internal(format!("agent {name} was not prepared")))?;
         let (backend, model) = (agent.backend_name.to_owned(), agent.model.clone());
         let system = prompts::render(role, &self.session.state.criteria)?;
-        let message = json!({"role": "user", "content": self.first_message(role, paraphrase)?});
+        let mut content = self.first_message(role, paraphrase)?;
+        // A judge of paraphrases must see nothing but the paraphrase change.
+        let words = self.words().filter(|_| paraphrase.is_none());
+        if let Some((text, _)) = &words {
+            content.push('\n');
+            content.push_str(text);
+        }
+        let message = json!({"role": "user", "content": content});
         let started = AgentStarted {
             call: call_key(self.session.state.iteration_number(), role, paraphrase),
             role,
@@ -62,7 +72,9 @@ impl Driver<'_> {
             paraphrase,
         };
         self.messages.clear();
-        self.record(started).await
+        let call = started.call.clone();
+        self.record(started).await?;
+        self.delivered(words, call).await
     }
 
     /// Capsule first, then the typed output of the role before. No prose of another agent.
@@ -170,7 +182,13 @@ impl Driver<'_> {
         let outcome = {
             let token = CancellationToken::new();
             let limit = self.time_left();
-            let mut on_delta = |_: Delta<'_>| {};
+            let hub = self.hub.clone();
+            let call = key.clone();
+            let mut on_delta = move |delta: Delta<'_>| {
+                if let Some((kind, text)) = live(delta) {
+                    hub.say(LiveText { call: call.clone(), turn, kind, text });
+                }
+            };
             let effect = backend.complete(&request, &mut on_delta);
             let cancelled = token.clone();
             let effect = async {
@@ -179,7 +197,7 @@ impl Driver<'_> {
                     () = cancelled.cancelled() => None,
                 }
             };
-            self.guarded(&token, Some(limit), effect).await
+            self.guarded(&token, Some(limit), effect).await?
         };
         match outcome {
             Guarded::Done(Some(Ok(reply))) => self.take_reply(&key, turn, reply).await,
@@ -284,7 +302,20 @@ impl Driver<'_> {
         let jitter = jitter();
         let wait = agent::delay(class, attempt + 1, error.retry_after(), jitter);
         let fits = wait.is_some_and(|wait| wait < self.total_time_left());
+        // Where people are waited for, one can raise the account's limit.
+        let operator = &self.session.state.operator;
+        let asks = class == RetryClass::SpendLimit
+            && operator.patience.mode == Mode::Wait
+            && operator.decisions.len() < MAX_DECISIONS;
+        let asked = asks.then(|| DecisionAsked {
+            id: operator.next_id(),
+            request: DecisionRequest::SpendLimit { detail: error.to_string() },
+            why: "the account's spend limit is reached; no retry helps before it is raised".to_owned(),
+            asked_by: None,
+        });
+        let wait = if asks { Some(Duration::ZERO) } else { wait };
         let stop = match class {
+            RetryClass::SpendLimit if asks => None,
             RetryClass::SpendLimit => Some(Signal::SpendLimit),
             RetryClass::Auth => Some(Signal::DownstreamUnavailable),
             RetryClass::RateLimited | RetryClass::Overloaded if !fits => Some(Signal::RateLimit),
@@ -308,17 +339,10 @@ impl Driver<'_> {
         if let Some(signal) = stop {
             self.signals.raise(signal, error.to_string());
         }
-        if let Some(wait) = wait {
-            self.wait_out(wait).await;
-        }
-        Ok(())
-    }
-
-    /// Waits, unless a stop comes first.
-    async fn wait_out(&self, wait: Duration) {
-        tokio::select! {
-            () = tokio::time::sleep(wait) => {}
-            () = self.stop_here() => {}
+        match (wait, asked) {
+            (_, Some(asked)) => self.record(asked).await,
+            (Some(wait), None) => self.wait_out(wait).await,
+            (None, None) => Ok(()),
         }
     }
 
@@ -335,7 +359,34 @@ impl Driver<'_> {
                 json!({"type": "tool_result", "tool_use_id": tool_use.id, "content": text, "is_error": is_error}),
             );
         }
-        self.extend(key, json!({"role": "user", "content": content}), ExtendedBecause::ToolResults).await
+        let words = self.words();
+        if let Some((text, _)) = &words {
+            content.push(json!({"type": "text", "text": text}));
+        }
+        self.extend(key.clone(), json!({"role": "user", "content": content}), ExtendedBecause::ToolResults).await?;
+        self.delivered(words, key).await
+    }
+
+    /// What the operator wants the next request to say, with the numbers of the words.
+    fn words(&self) -> Option<(String, Vec<u32>)> {
+        let queued: Vec<_> = self.session.state.operator.queued().collect();
+        if queued.is_empty() {
+            return None;
+        }
+        let mut text = String::from("OPERATOR\n");
+        for steer in &queued {
+            text.push_str(&steer.text);
+            text.push('\n');
+        }
+        Some((text, queued.iter().map(|steer| steer.number).collect()))
+    }
+
+    /// After the message itself: a crash in between says a word twice rather than never.
+    async fn delivered(&mut self, words: Option<(String, Vec<u32>)>, call: String) -> Result<(), EngineError> {
+        match words {
+            Some((_, numbers)) => self.record(SteerDelivered { numbers, call }).await,
+            None => Ok(()),
+        }
     }
 
     async fn remind(&mut self, why: ExtendedBecause) -> Result<(), EngineError> {
@@ -363,6 +414,10 @@ fn tools_json(role: Role) -> String {
         .into_iter()
         .map(|tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}))
         .collect();
+    // The judge asks nobody.
+    if role != Role::Skeptic {
+        tools.push(ask::specification());
+    }
     tools.push(json!({
         "name": report::tool_name(role),
         "description": "Hand in your report. This ends your part of the iteration.",
@@ -381,6 +436,16 @@ const fn reply_move(next: NextMove) -> ReplyMove {
         NextMove::StartFresh => ReplyMove::StartFresh,
         NextMove::Refused => ReplyMove::Refused,
         NextMove::Stop => ReplyMove::Stop,
+    }
+}
+
+/// A piece of a reply as viewers see it.
+fn live(delta: Delta<'_>) -> Option<(LiveKind, String)> {
+    match delta {
+        Delta::Text(text) => Some((LiveKind::Text, text.to_owned())),
+        Delta::Thinking(text) => Some((LiveKind::Thinking, text.to_owned())),
+        Delta::ToolStarted { name } => Some((LiveKind::ToolInput, format!("{name} "))),
+        Delta::ToolInput(text) => Some((LiveKind::ToolInput, text.to_owned())),
     }
 }
 

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::evidence::render;
@@ -25,7 +27,9 @@ use crate::tool::permission::Rules;
 use crate::tool::tree::TreeCache;
 
 use super::backends::Agents;
+use super::command::Order;
 use super::error::EngineError;
+use super::hub::Hub;
 use super::observer::Observer;
 use super::session::{self, Session};
 use super::signals::{self, Signals};
@@ -39,6 +43,12 @@ pub(super) enum Guarded<T> {
     Cut(T),
 }
 
+/// How a run is heard and told: where viewers listen, and where orders arrive.
+pub struct Ports {
+    pub hub: Hub,
+    pub orders: mpsc::Receiver<Order>,
+}
+
 /// Runs one session to its end.
 pub struct Driver<'a> {
     pub(super) session: Session,
@@ -49,6 +59,13 @@ pub struct Driver<'a> {
     pub(super) tree_cache: Option<TreeCache>,
     /// Messages of the open conversation, so that blobs are read once.
     pub(super) messages: HashMap<Digest, Arc<RawValue>>,
+    pub(super) hub: Hub,
+    pub(super) orders: mpsc::Receiver<Order>,
+    /// Is a wait for the model server going on, and has an operator cut it short?
+    pub(super) waiting_for_server: bool,
+    pub(super) retry_now: bool,
+    /// Since when a person is waited for, in this process.
+    pub(super) waiting_since: Option<Instant>,
     /// The evidence of the iterations so far, so that the manifest need not be rendered from scratch.
     pub(super) manifest: Vec<render::Listed>,
     playbook: Swarm,
@@ -59,6 +76,7 @@ impl<'a> Driver<'a> {
         session: Session,
         agents: Agents,
         signals: Signals,
+        ports: Ports,
         observer: &'a mut dyn Observer,
     ) -> Result<Self, EngineError> {
         let permissions = &session.state.loop_file().permissions;
@@ -72,6 +90,11 @@ impl<'a> Driver<'a> {
             observer,
             tree_cache: None,
             messages: HashMap::new(),
+            hub: ports.hub,
+            orders: ports.orders,
+            waiting_for_server: false,
+            retry_now: false,
+            waiting_since: None,
             manifest: Vec::new(),
             playbook: Swarm,
         })
@@ -97,9 +120,14 @@ impl<'a> Driver<'a> {
 
     async fn work(&mut self) -> Result<(), EngineError> {
         loop {
+            self.take_orders().await?;
             self.watch_signals().await?;
             journal::failpoint("step");
-            match next::next(&self.session.state, &self.playbook) {
+            let todo = next::next(&self.session.state, &self.playbook);
+            if todo != Todo::AwaitPerson {
+                self.waiting_since = None;
+            }
+            match todo {
                 Todo::Finished => return Ok(()),
                 Todo::Proceed => self.proceed().await?,
                 Todo::ReadNorthstar => self.read_northstar().await?,
@@ -111,9 +139,9 @@ impl<'a> Driver<'a> {
                 Todo::Call(todo) => self.go_on_with_call(todo).await?,
                 Todo::CollectArtifacts => self.collect_artifacts().await?,
                 Todo::WriteLearnings => self.write_learnings().await?,
-                Todo::Settle(_) | Todo::BeginPause | Todo::AwaitPerson => {
-                    return Err(EngineError::Internal("nobody asks yet".to_owned()));
-                }
+                Todo::Settle(id) => self.settle(id).await?,
+                Todo::BeginPause => self.begin_pause().await?,
+                Todo::AwaitPerson => self.await_person().await?,
             }
         }
     }
@@ -165,12 +193,16 @@ impl<'a> Driver<'a> {
             fold::apply(&mut self.session.state, &stamped)?;
             self.observer.event(&self.session.state, &stamped);
         }
+        self.hub.grown(self.session.state.next_seq);
         Ok(())
     }
 
     /// Spent so far, with the time since the last event.
     pub(super) fn spent_now(&self) -> Spent {
         let mut spent = self.session.state.spent.clone();
+        if self.holds() {
+            return spent;
+        }
         let since = journal::mono_ms().saturating_sub(self.session.state.time.last_mono_ms);
         spent.millis += since;
         spent.iteration_millis += since.saturating_sub(self.session.state.time.waiting_ms);
@@ -214,38 +246,45 @@ impl<'a> Driver<'a> {
         Duration::from_millis(total.min(iteration).saturating_add(5))
     }
 
-    /// Runs an effect that a stop signal or, if asked, a time limit may cut. The effect must end soon after
-    /// its token is cancelled.
+    /// Runs an effect that a stop signal or, if asked, a time limit may cut; orders are taken meanwhile. The
+    /// effect must end soon after its token is cancelled.
     pub(super) async fn guarded<T>(
-        &self,
+        &mut self,
         token: &CancellationToken,
         limit: Option<Duration>,
         effect: impl Future<Output = T>,
-    ) -> Guarded<T> {
+    ) -> Result<Guarded<T>, EngineError> {
         tokio::pin!(effect);
+        let until = limit.map(|limit| Instant::now() + limit);
         let deadline = async {
-            match limit {
-                Some(limit) => tokio::time::sleep(limit).await,
+            match until {
+                Some(until) => tokio::time::sleep_until(until).await,
                 None => std::future::pending().await,
             }
         };
-        tokio::select! {
-            biased;
-            value = &mut effect => Guarded::Done(value),
-            () = self.stop_here() => {
-                token.cancel();
-                Guarded::Stopped(effect.await)
-            }
-            () = deadline => {
-                token.cancel();
-                Guarded::Cut(effect.await)
+        tokio::pin!(deadline);
+        loop {
+            tokio::select! {
+                biased;
+                value = &mut effect => return Ok(Guarded::Done(value)),
+                () = stop_comes(&self.signals, &self.session.state) => {
+                    token.cancel();
+                    return Ok(Guarded::Stopped(effect.await));
+                }
+                () = &mut deadline => {
+                    token.cancel();
+                    return Ok(Guarded::Cut(effect.await));
+                }
+                Some(order) = self.orders.recv() => {
+                    if let Err(error) = self.take_order(order).await {
+                        // The journal is gone; the effect must not outlive it.
+                        token.cancel();
+                        effect.await;
+                        return Err(error);
+                    }
+                }
             }
         }
-    }
-
-    /// Resolves when a signal has come that stops the run in its present state.
-    pub(super) async fn stop_here(&self) {
-        signals::wait_for(self.signals.waiter(), |signal| step::stops(&self.session.state, signal)).await;
     }
 
     /// Everything, from scratch: at the start and after a resume.
@@ -277,4 +316,9 @@ impl<'a> Driver<'a> {
         events.extend(step::step(&after, Input::Proceed));
         self.append(events).await
     }
+}
+
+/// Resolves when a signal has come that stops the run in its present state.
+pub(super) async fn stop_comes(signals: &Signals, state: &RunState) {
+    signals::wait_for(signals.waiter(), |signal| step::stops(state, signal)).await;
 }

@@ -4,6 +4,7 @@
 //! creates runs. Effects live in files of their own; none of them decides anything.
 
 mod agents;
+mod ask;
 pub mod backends;
 pub mod command;
 mod diff;
@@ -13,6 +14,7 @@ mod finish;
 pub mod hub;
 mod learn;
 pub mod observer;
+mod people;
 pub mod places;
 mod probes;
 mod protect;

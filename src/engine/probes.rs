@@ -42,7 +42,7 @@ impl Driver<'_> {
         spec.timeout = timeout;
         let token = CancellationToken::new();
         let limit = self.probe_limit(phase);
-        let (outcome, cut) = match self.guarded(&token, limit, process::run(spec, &token)).await {
+        let (outcome, cut) = match self.guarded(&token, limit, process::run(spec, &token)).await? {
             Guarded::Done(outcome) => (outcome, false),
             Guarded::Cut(outcome) => (outcome, true),
             // Not recorded: it tells nothing about the workspace, and runs again on resume.
@@ -110,7 +110,7 @@ impl Driver<'_> {
         }
     }
 
-    fn probe_result(&self, probe: &Probe, outcome: &ProcessOutcome) -> Result<ProbeResult, EngineError> {
+    pub(super) fn probe_result(&self, probe: &Probe, outcome: &ProcessOutcome) -> Result<ProbeResult, EngineError> {
         // The interface is what is printed; progress on stderr is no part of it.
         let stderr = if *probe == Probe::ApiSurface { &[] } else { outcome.stderr.bytes.as_slice() };
         let output = [outcome.stdout.bytes.as_slice(), stderr].concat();

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::machine::event::Signal;
+use crate::model::learnings::flatten;
 
 /// The file whose existence is backpressure, relative to the workspace.
 pub const STOP_FILE: &str = "scratch/STOP";
@@ -75,7 +76,7 @@ impl Signals {
     /// Looks at what no event tells: the disk, and a STOP file that was there before we listened.
     pub fn poll(&self) {
         if self.workspace.join(STOP_FILE).exists() {
-            self.raise(Signal::StopFile, "");
+            self.raise(Signal::StopFile, who_stopped(&self.workspace.join(STOP_FILE)));
         }
         if let Some(percent) = disk_used_percent(&self.workspace)
             && percent > DISK_FULL_PERCENT
@@ -151,7 +152,7 @@ fn watch_stop_file(
     let task = tokio::spawn(async move {
         loop {
             if stop_file.exists() {
-                raise(&sender, Signal::StopFile, String::new());
+                raise(&sender, Signal::StopFile, who_stopped(&stop_file));
                 return;
             }
             tokio::select! {
@@ -162,6 +163,16 @@ fn watch_stop_file(
         }
     });
     (watcher, task)
+}
+
+/// The first line of the stop file says who wants it, if anything.
+fn who_stopped(path: &Path) -> String {
+    use std::io::Read as _;
+    let mut start = Vec::new();
+    if let Ok(file) = std::fs::File::open(path) {
+        let _ = file.take(200).read_to_end(&mut start);
+    }
+    flatten(String::from_utf8_lossy(&start).lines().next().unwrap_or_default())
 }
 
 /// Used space of the workspace's file system, in whole percent rounded up.

@@ -8,9 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::journal;
 use crate::machine::document;
-use crate::machine::event::{Event, ReportAccepted, Text, ToolFinished, ToolIntended, ToolOutcomeKind, ToolUse};
+use crate::machine::event::{AskedBy, DecisionAsked, Event, ReportAccepted, Text, ToolFinished, ToolIntended, ToolOutcomeKind, ToolUse};
 use crate::machine::measure::check_output_path;
 use crate::machine::step::{self, Input};
+use crate::model::decision::{Answer, MAX_DECISIONS, MAX_TEXT, Mode, Request as DecisionRequest};
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
 use crate::model::learnings::flatten;
@@ -19,11 +20,12 @@ use crate::tool::permission::Verdict;
 use crate::tool::process::Access;
 use crate::tool::registry::{self, EffectClass, Limits, ToolContext, ToolOutcome};
 
+use super::ask::{self, ASK_HUMAN};
 use super::driver::{Driver, Guarded};
 use super::error::EngineError;
 
 /// No file tool may write these; the engine owns or judges them.
-const PROTECTED: &[&str] = &["AGENTS.md", "NORTHSTAR.md", "evidence", "scratch/STOP", "loop.yaml"];
+pub(super) const PROTECTED: &[&str] = &["AGENTS.md", "NORTHSTAR.md", "evidence", "scratch/STOP", "loop.yaml"];
 /// One line for people.
 const MAX_SUMMARY: usize = 160;
 
@@ -34,6 +36,11 @@ impl Driver<'_> {
         }
         let (intended, manner) = self.consider(&tool_use)?;
         match manner {
+            Manner::Ask { request, why } => {
+                let asked_by = AskedBy { call: intended.call, tool: intended.id };
+                let id = self.session.state.operator.next_id();
+                self.record(DecisionAsked { id, request, why, asked_by: Some(asked_by) }).await
+            }
             Manner::Run { input, role } => {
                 let key = intended.call.clone();
                 self.record(intended).await?;
@@ -54,13 +61,13 @@ impl Driver<'_> {
         let call = self.call()?;
         let role = call.role();
         let is_report = tool_use.name == call.report_tool();
-        let verdict = self.rules.decide(&tool_use.name, &input);
-        let rule = match &verdict {
-            Verdict::Allowed { rule } => format!("allow {rule}"),
-            Verdict::Ask { rule } => format!("ask {rule}: nobody is there to answer, so it is denied"),
-            Verdict::Denied { rule } => format!("deny {rule}"),
+        let is_question = tool_use.name == ASK_HUMAN && role != Role::Skeptic;
+        let permission = if is_report || is_question {
+            Permission::Run { rule: "its own part".to_owned() }
+        } else {
+            self.permission(tool_use, &input)?
         };
-        let effect = if is_report { EffectClass::Read } else { effect_of(role, &tool_use.name) };
+        let effect = if is_report || is_question { EffectClass::Read } else { effect_of(role, &tool_use.name) };
         let intended = ToolIntended {
             call: call.started.call.clone(),
             id: tool_use.id.clone(),
@@ -68,7 +75,7 @@ impl Driver<'_> {
             input: Digest::of(input.to_string().as_bytes()),
             summary: summary(&tool_use.name, &input),
             effect: effect_name(effect).to_owned(),
-            rule: rule.clone(),
+            rule: permission.rule().to_owned(),
         };
         let manner = if tool_use.malformed {
             let text =
@@ -76,10 +83,15 @@ impl Driver<'_> {
             Manner::Close(vec![self.refusal(&intended, &text)?])
         } else if is_report {
             Manner::Close(self.take_report(&intended, role, &input)?)
+        } else if is_question {
+            self.question(&intended, &input)?
         } else {
-            match verdict {
-                Verdict::Allowed { .. } => Manner::Run { input, role },
-                Verdict::Ask { .. } | Verdict::Denied { .. } => {
+            match permission {
+                Permission::Run { .. } => Manner::Run { input, role },
+                Permission::Ask { request } => {
+                    Manner::Ask { request, why: "a rule puts this call before a person".to_owned() }
+                }
+                Permission::Refuse { rule } => {
                     let text =
                         format!("Not permitted: {rule}. Find another way, or say in your report what you would need.");
                     Manner::Close(vec![self.refusal(&intended, &text)?])
@@ -87,6 +99,63 @@ impl Driver<'_> {
             }
         };
         Ok((intended, manner))
+    }
+
+    /// What the rules and the operator say about a call.
+    fn permission(&self, tool_use: &ToolUse, input: &Value) -> Result<Permission, EngineError> {
+        let rule = match self.rules.decide(&tool_use.name, input) {
+            Verdict::Allowed { rule } => return Ok(Permission::Run { rule: format!("allow {rule}") }),
+            Verdict::Denied { rule } => return Ok(Permission::Refuse { rule: format!("deny {rule}") }),
+            Verdict::Ask { rule } => rule,
+        };
+        let operator = &self.session.state.operator;
+        let command = command_text(input);
+        if let Some(decision) = operator.asked_by(&self.call()?.started.call, &tool_use.id) {
+            let by = decision.answer.as_ref().map_or("nobody", |answered| answered.by.as_str());
+            return Ok(match decision.closed_with() {
+                Some(Answer::Allow | Answer::AllowAlways) => {
+                    Permission::Run { rule: format!("ask {rule}: allowed in {} by {by}", decision.id) }
+                }
+                _ => {
+                    let note = decision.answer.as_ref().and_then(|answered| answered.note.clone());
+                    let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
+                    Permission::Refuse { rule: format!("ask {rule}: denied in {} by {by}{note}", decision.id) }
+                }
+            });
+        }
+        if let Some(id) = operator.always_allowed(&tool_use.name, &command) {
+            return Ok(Permission::Run { rule: format!("ask {rule}: always allowed since {id}") });
+        }
+        if operator.patience.mode == Mode::Stop || operator.decisions.len() >= MAX_DECISIONS {
+            let rule = format!("ask {rule}: nobody is there to answer, so it is denied");
+            return Ok(Permission::Refuse { rule });
+        }
+        Ok(Permission::Ask {
+            request: DecisionRequest::Permission {
+                tool: flatten(&tool_use.name),
+                command,
+                directory: self.session.workspace.to_string_lossy().into_owned(),
+                rule,
+            },
+        })
+    }
+
+    /// A question to a person: ask it, or hand the answer on.
+    fn question(&self, intended: &ToolIntended, input: &Value) -> Result<Manner, EngineError> {
+        let operator = &self.session.state.operator;
+        if let Some(decision) = operator.asked_by(&intended.call, &intended.id) {
+            let (call, id) = (intended.call.clone(), intended.id.clone());
+            let finished = self.closed(call, id, ToolOutcomeKind::Done, &ask::told(decision))?;
+            return Ok(Manner::Close(vec![finished]));
+        }
+        if operator.decisions.len() >= MAX_DECISIONS {
+            let text = "This run has asked too often. Decide yourself, or say in your report what you would need.";
+            return Ok(Manner::Close(vec![self.refusal(intended, text)?]));
+        }
+        match self.request_of(input) {
+            Ok((request, why)) => Ok(Manner::Ask { request, why }),
+            Err(why) => Ok(Manner::Close(vec![self.refusal(intended, &why)?])),
+        }
     }
 
     /// The input as the model wrote it, from the stored reply.
@@ -141,7 +210,7 @@ impl Driver<'_> {
             protected: PROTECTED.iter().map(PathBuf::from).collect(),
         };
         let limit = self.time_left();
-        let guarded = self.guarded(&token, Some(limit), registry::run(&context, &tool_use.name, input)).await;
+        let guarded = self.guarded(&token, Some(limit), registry::run(&context, &tool_use.name, input)).await?;
         let (outcome, cut) = match guarded {
             Guarded::Done(outcome) => (outcome, false),
             Guarded::Stopped(outcome) => (outcome, false),
@@ -182,6 +251,7 @@ impl Driver<'_> {
         let repeatable = effect != effect_name(EffectClass::Effect) && self.session.state.cut.is_none();
         match manner {
             Manner::Run { input, role } if repeatable => self.perform(&intended.call, role, &tool_use, &input).await,
+            Manner::Ask { .. } => Err(EngineError::Internal("a call ran before it was allowed".to_owned())),
             Manner::Run { .. } => {
                 let text =
                     "The engine was interrupted while this ran; its outcome is unknown. Inspect before you repeat it.";
@@ -248,8 +318,32 @@ impl Driver<'_> {
 enum Manner {
     /// Run it.
     Run { input: Value, role: Role },
+    /// A person decides first.
+    Ask { request: DecisionRequest, why: String },
     /// Nothing runs; these events close it.
     Close(Vec<Event>),
+}
+
+/// May a call run?
+enum Permission {
+    Run { rule: String },
+    Ask { request: DecisionRequest },
+    Refuse { rule: String },
+}
+
+impl Permission {
+    fn rule(&self) -> &str {
+        match self {
+            Self::Run { rule } | Self::Refuse { rule } => rule,
+            Self::Ask { .. } => "",
+        }
+    }
+}
+
+/// What exactly would run: the command where there is one, else the whole input.
+fn command_text(input: &Value) -> String {
+    let text = input.get("command").and_then(Value::as_str).map_or_else(|| input.to_string(), str::to_owned);
+    text.chars().take(MAX_TEXT).collect()
 }
 
 fn access_of(role: Role) -> Access {

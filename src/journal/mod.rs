@@ -18,6 +18,7 @@ pub mod error;
 pub mod failpoint;
 #[cfg(any(test, debug_assertions))]
 mod fault;
+pub mod follow;
 mod line;
 mod lines;
 pub mod lock;
@@ -39,6 +40,7 @@ pub use clock::{Clock, SystemClock, mono_ms};
 pub use commit::{MAX_DATA, MAX_KIND, SEGMENT_END, Tail, WriterOptions};
 pub use error::JournalError;
 pub use failpoint::failpoint;
+pub use follow::Follower;
 pub use lock::RunLock;
 pub use reader::read;
 pub use record::{Draft, Record};

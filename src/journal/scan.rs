@@ -82,6 +82,11 @@ pub(super) enum Verdict {
 
 impl Scanner {
     pub(super) fn open(run: &RunDir) -> Result<Self, JournalError> {
+        Self::open_at(run, Tail::fresh(run.genesis_digest()))
+    }
+
+    /// Goes on where an earlier walk ended.
+    pub(super) fn open_at(run: &RunDir, tail: Tail) -> Result<Self, JournalError> {
         let segments = run.segments()?;
         let gap = segments.iter().zip(1u32..).find(|(found, expected)| **found != *expected);
         let missing = match (segments.is_empty(), gap) {
@@ -97,10 +102,11 @@ impl Scanner {
                 detail: "this segment is missing".to_owned(),
             });
         }
-        let path = run.segment_path(1);
-        let lines = Lines::open(&path, 0).map_err(at(&path))?;
-        let tail = Tail::fresh(run.genesis_digest());
-        Ok(Self { run: run.clone(), segments, index: 0, lines, line: 0, ended: false, tail })
+        let path = run.segment_path(tail.segment);
+        let lines = Lines::open(&path, tail.offset).map_err(at(&path))?;
+        // Segments count from one.
+        let index = usize::try_from(tail.segment.saturating_sub(1)).unwrap_or(usize::MAX);
+        Ok(Self { run: run.clone(), segments, index, lines, line: tail.segment_events, ended: false, tail })
     }
 
     /// Where the checked part ends. After the last line: where the next event goes.

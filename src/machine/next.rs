@@ -6,7 +6,7 @@ use crate::model::ids::Role;
 use crate::model::learnings::SpecVersion;
 
 use super::call::CallTodo;
-use super::event::{AgentEnd, Phase, Probe, TreePurpose};
+use super::event::{AgentEnd, Phase, Probe, Signal, TreePurpose};
 use super::gate;
 use super::iteration::Iteration;
 use super::run::RunState;
@@ -95,7 +95,8 @@ fn next_for_people(state: &RunState) -> Option<Todo> {
     if operator.waits() {
         return Some(Todo::AwaitPerson);
     }
-    operator.pause.as_ref().map(|_| Todo::BeginPause)
+    // A pause begins where a stop would be obeyed: what is nearly done is done first.
+    operator.pause.as_ref().filter(|_| step::stops(state, Signal::StopFile)).map(|_| Todo::BeginPause)
 }
 
 fn next_in_dream(state: &RunState) -> Todo {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::decision::{Answer, DecisionId, MAX_DECISIONS, MAX_TEXT, Patience, Request};
+use crate::model::decision::{Answer, DecisionId, MAX_CHECKS, MAX_DECISIONS, MAX_TEXT, Patience, Request};
 
 use super::event::{
     AskedBy, BudgetRaised, DecisionAnswered, DecisionAsked, DecisionSettled, Event, ProbeResult, SteerQueued,
@@ -242,6 +242,9 @@ pub(super) fn legal(state: &RunState, event: &Event) -> Result<(), String> {
             }
             if answered.note.as_ref().is_some_and(|note| note.len() > MAX_TEXT) {
                 return Err("the note is too long".to_owned());
+            }
+            if answered.answer == Answer::Done && decision.checks >= MAX_CHECKS {
+                return Err(format!("the verification failed {MAX_CHECKS} times: `quit`, and look at the command itself"));
             }
             decision.request.permits(&answered.answer).map_err(str::to_owned)
         }

@@ -66,7 +66,11 @@ pub fn stops(state: &RunState, signal: Signal) -> bool {
         State::AccumulateLearnings | State::GlowCheck => false,
         // Without a claim everything is decided in order, at once. A claim is settled first, unless its work
         // cannot go on: a model that does not answer, or an engine that is told to go.
-        State::BudgetCheck => claims_success(state) && !matches!(signal, Signal::StopFile | Signal::DiskUsage),
+        // Where a person is waited for, there is nothing to wait for instead.
+        State::BudgetCheck => {
+            let may_wait = matches!(signal, Signal::StopFile | Signal::DiskUsage) && !state.operator.waits();
+            claims_success(state) && !may_wait
+        }
         _ => state.halt.is_none(),
     }
 }

@@ -9,6 +9,7 @@
 
 mod capture;
 mod contain;
+pub mod document;
 mod edit;
 mod files;
 mod inputs;

@@ -5,6 +5,7 @@ mod crash_image;
 mod damage;
 mod envelope;
 mod faults;
+mod following;
 mod writing;
 
 use std::fs;
