@@ -104,11 +104,3 @@ fn command() -> clap::Command {
 
 /// What a command returns: an exit code, or an error that has one.
 type Outcome = Result<u8, EngineError>;
-
-/// A runtime for the engine: one thread, so that children are started by a thread that lives.
-fn runtime() -> Result<tokio::runtime::Runtime, EngineError> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| EngineError::Internal(format!("the runtime cannot start: {e}")))
-}

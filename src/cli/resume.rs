@@ -5,18 +5,15 @@ use std::path::Path;
 use clap::Args;
 
 use crate::agent::rehearsal::Speed;
-use crate::engine::backends::Agents;
-use crate::engine::error::EngineError;
+use crate::engine::host::Wanted;
 use crate::engine::places::StateRoot;
-use crate::engine::session::{self, Attendance, Session};
-use crate::engine::signals::STOP_FILE;
+use crate::engine::session;
 use crate::machine::run::RunState;
 use crate::model::ids::RunId;
 use crate::model::stop::StopReason;
-use crate::tool::process;
 
 use super::headless::Format;
-use super::{Outcome, outcome, run, runtime, select, text};
+use super::{Outcome, outcome, run, select, text};
 
 #[derive(Debug, Args)]
 pub struct Options {
@@ -41,31 +38,8 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     if !may_go_on(&state) {
         return complete(&root, &selected.run, &state, format);
     }
-    let run_dir = crate::journal::RunDir::open(&root.run(&selected.run))?;
-    let workspace = session::workspace_of(&run_dir)?;
-    if !workspace.is_dir() {
-        return Err(EngineError::usage(
-            format!("the workspace of run {} is gone: {}", selected.run, workspace.display()),
-            "put it back where it was, then `nightloop resume` again",
-        ));
-    }
-    if workspace.join(STOP_FILE).exists() {
-        return Err(EngineError::Resumable {
-            message: format!("{} still exists in {}", STOP_FILE, workspace.display()),
-            hint: "remove it, then `nightloop resume` again".to_owned(),
-        });
-    }
-    runtime()?.block_on(async {
-        // Agents first: a missing key must not count as a try that got nowhere.
-        let agents = Agents::prepare(state.loop_file(), &workspace, Speed::Times(1.0)).await?;
-        let session = Session::resume(&root, &selected.run, Attendance::Headless, options.insist)?;
-        // What a killed engine left running must not race with what comes next.
-        process::sweep(session.state.run().as_str());
-        if format == Format::Lines {
-            text::line(format!("run {} goes on in {}", session.state.run(), session.state.state));
-        }
-        run::drive(session, agents, format).await
-    })
+    let wanted = Wanted::Again { run: selected.run.clone(), insist: options.insist };
+    run::headless(&root, wanted, format, Speed::Times(1.0))
 }
 
 /// Only a stop signal leaves something to go on with.

@@ -14,7 +14,9 @@ use crate::machine::run::RunState;
 use crate::model::criterion::Proof;
 use crate::tool::process::{self, CommandSpec, End};
 
-use super::{Outcome, runtime, select, text};
+use crate::engine::host::runtime;
+
+use super::{Outcome, select, text};
 
 #[derive(Debug, Args)]
 pub struct Options {

@@ -9,8 +9,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, watch};
 
+use crate::journal::{Follower, JournalError, Record, RunDir};
+
 /// Pieces of live text a slow viewer may lag behind before it misses some.
 const LIVE_BACKLOG: usize = 1_024;
+/// Events that are read in one go.
+const BATCH: usize = 2_000;
 
 /// What kind of text a model is writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,16 +35,25 @@ pub struct LiveText {
     pub text: String,
 }
 
+/// How far a journal goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Head {
+    /// Every event before this one is there.
+    pub next_seq: u64,
+    /// Nothing more will come.
+    pub ended: bool,
+}
+
 /// Where viewers listen. Cheap to clone; works from any thread.
 #[derive(Debug, Clone)]
 pub struct Hub {
-    head: Arc<watch::Sender<u64>>,
+    head: Arc<watch::Sender<Head>>,
     live: broadcast::Sender<LiveText>,
 }
 
 impl Default for Hub {
     fn default() -> Self {
-        Self { head: Arc::new(watch::Sender::new(0)), live: broadcast::Sender::new(LIVE_BACKLOG) }
+        Self { head: Arc::new(watch::Sender::new(Head::default())), live: broadcast::Sender::new(LIVE_BACKLOG) }
     }
 }
 
@@ -48,10 +61,15 @@ impl Hub {
     /// The journal now holds every event before `next_seq`.
     pub fn grown(&self, next_seq: u64) {
         self.head.send_if_modified(|head| {
-            let news = *head != next_seq;
-            *head = next_seq;
+            let news = head.next_seq != next_seq;
+            head.next_seq = next_seq;
             news
         });
+    }
+
+    /// The run is over for this process: its end, or its engine's.
+    pub fn close(&self) {
+        self.head.send_modify(|head| head.ended = true);
     }
 
     pub fn say(&self, live: LiveText) {
@@ -59,11 +77,72 @@ impl Hub {
         let _ = self.live.send(live);
     }
 
-    pub fn head(&self) -> watch::Receiver<u64> {
-        self.head.subscribe()
+    /// How far the journal goes now.
+    pub fn head(&self) -> Head {
+        *self.head.borrow()
     }
 
-    pub fn live(&self) -> broadcast::Receiver<LiveText> {
-        self.live.subscribe()
+    /// Everything from the first event on, then whatever comes.
+    pub fn listen(&self, run_dir: &RunDir) -> Listener {
+        Listener { follower: Follower::new(run_dir), head: self.head.subscribe(), live: self.live.subscribe() }
+    }
+}
+
+/// What a listener hears.
+#[derive(Debug)]
+pub enum Heard {
+    Events(Vec<Record>),
+    Live(LiveText),
+    /// Nothing more will come.
+    Ended,
+}
+
+/// One viewer's ear.
+#[derive(Debug)]
+pub struct Listener {
+    follower: Follower,
+    head: watch::Receiver<Head>,
+    live: broadcast::Receiver<LiveText>,
+}
+
+impl Listener {
+    /// The number of the next event it will hear.
+    pub fn next_seq(&self) -> u64 {
+        self.follower.next_seq()
+    }
+
+    pub fn head(&self) -> Head {
+        *self.head.borrow()
+    }
+
+    /// Waits for the end.
+    pub async fn ended(&mut self) {
+        // A sender that is gone says the same.
+        let _ = self.head.wait_for(|head| head.ended).await;
+    }
+
+    /// Waits for the next piece. Events come before live text, so that a reply never precedes its request.
+    /// May be dropped while it waits; nothing is lost.
+    pub async fn next(&mut self) -> Result<Heard, JournalError> {
+        loop {
+            let ended = self.head.borrow_and_update().ended;
+            let records = self.follower.take(BATCH)?;
+            if !records.is_empty() {
+                return Ok(Heard::Events(records));
+            }
+            if ended {
+                return Ok(Heard::Ended);
+            }
+            tokio::select! {
+                changed = self.head.changed() => if changed.is_err() {
+                    return Ok(Heard::Ended);
+                },
+                live = self.live.recv() => match live {
+                    Ok(live) => return Ok(Heard::Live(live)),
+                    Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => return Ok(Heard::Ended),
+                },
+            }
+        }
     }
 }

@@ -167,12 +167,7 @@ impl Session {
             });
         }
         remember_run(root, &workspace, run)?;
-        // A new seal is written at the next halt; the old one vouches for an older head.
-        let seal = path.join("seal.json");
-        if seal.exists() {
-            let kept = path.join(format!("seal-{}.json", recovered.tail.next_seq));
-            fs::rename(&seal, &kept).map_err(|e| EngineError::io("cannot set the old seal aside", &seal, e))?;
-        }
+        set_seal_aside(&path, recovered.tail.next_seq)?;
         let writer = Writer::start(&run_dir, recovered.tail, Box::new(SystemClock), WriterOptions::default())?;
         let blobs = run_dir.blobs();
         let mut session = Self {
@@ -204,8 +199,18 @@ impl Session {
     }
 }
 
+/// A new seal is written at the next halt; the old one vouches for an older head.
+pub(super) fn set_seal_aside(run: &Path, next_seq: u64) -> Result<(), EngineError> {
+    let seal = run.join("seal.json");
+    if seal.exists() {
+        let kept = run.join(format!("seal-{next_seq}.json"));
+        fs::rename(&seal, &kept).map_err(|e| EngineError::io("cannot set the old seal aside", &seal, e))?;
+    }
+    Ok(())
+}
+
 /// Repairs a torn tail and folds everything.
-fn recover(run_dir: &RunDir, lock: &RunLock) -> Result<(journal::Recovered, Option<RunState>), EngineError> {
+pub(super) fn recover(run_dir: &RunDir, lock: &RunLock) -> Result<(journal::Recovered, Option<RunState>), EngineError> {
     let mut folded: Option<RunState> = None;
     let recovered = journal::recover(run_dir, lock, &mut |record| {
         fold_record(&mut folded, &record).map_err(|e| JournalError::Invalid { detail: e.to_string() })
@@ -307,7 +312,7 @@ pub fn canonical_workspace(workspace: &Path) -> Result<PathBuf, EngineError> {
 }
 
 /// Two runs in one workspace would fight over its files.
-fn lock_workspace(root: &StateRoot, workspace: &Path) -> Result<RunLock, EngineError> {
+pub(super) fn lock_workspace(root: &StateRoot, workspace: &Path) -> Result<RunLock, EngineError> {
     let dir = root.workspace(workspace);
     let is_new = !root.path().exists();
     fs::create_dir_all(&dir).map_err(|e| EngineError::io("cannot create the state directory", &dir, e))?;

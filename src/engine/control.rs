@@ -1,0 +1,402 @@
+//! The run's control socket: others may watch, and the same user may give orders.
+//!
+//! It lives on a thread of its own and reads events from the journal, so that no viewer, slow or dead, can
+//! hold the engine up. The socket is private to its user.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::journal::RunDir;
+use crate::model::learnings::flatten;
+
+use super::command::{Command, Orders, Receipt};
+use super::hub::{Heard, Hub};
+use super::wire::{FromRun, FromViewer, Hello, MAX_LINE, PROTOCOL};
+
+/// The socket's name in the run directory.
+pub const SOCKET: &str = "control.sock";
+/// The kernel's limit for a socket's path, with room for its end.
+const MAX_SOCKET_PATH: usize = 100;
+const MAX_VIEWERS: usize = 16;
+/// A viewer that takes nothing for this long is let go.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// A hello must come at once.
+const HELLO_TIME: Duration = Duration::from_secs(5);
+
+/// A listening control socket. Dropping it tells the viewers that the run is over here, and waits a moment.
+pub struct Control {
+    hub: Hub,
+    thread: Option<JoinHandle<()>>,
+    path: PathBuf,
+}
+
+impl Control {
+    /// Listens in the run directory. The caller owns the run, so what lies there is a dead socket.
+    pub fn listen(run_dir: &RunDir, run: &str, hub: &Hub, orders: &Orders) -> io::Result<Self> {
+        let path = run_dir.path().join(SOCKET);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        let listener = reachable(run_dir.path(), std::os::unix::net::UnixListener::bind)?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+        listener.set_nonblocking(true)?;
+        let house = House {
+            run: run.to_owned(),
+            run_dir: run_dir.clone(),
+            hub: hub.clone(),
+            orders: orders.clone(),
+            room: Arc::new(Semaphore::new(MAX_VIEWERS)),
+            guests: Arc::new(AtomicU32::new(0)),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let thread = std::thread::Builder::new().name("control".to_owned()).spawn(move || {
+            runtime.block_on(house.receive(listener));
+            // Viewers that have not read the end by now are not waited for.
+            runtime.shutdown_timeout(Duration::from_millis(100));
+        })?;
+        Ok(Self { hub: hub.clone(), thread: Some(thread), path })
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        self.hub.close();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Binds or connects in a directory whose path may be longer than a socket's may be.
+fn reachable<T>(dir: &Path, open: impl Fn(PathBuf) -> io::Result<T>) -> io::Result<T> {
+    let path = dir.join(SOCKET);
+    if path.as_os_str().len() <= MAX_SOCKET_PATH {
+        return open(path);
+    }
+    use std::os::fd::AsRawFd as _;
+    let held = std::fs::File::open(dir)?;
+    open(PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd())).join(SOCKET))
+}
+
+/// What every guest needs to know.
+#[derive(Clone)]
+struct House {
+    run: String,
+    run_dir: RunDir,
+    hub: Hub,
+    orders: Orders,
+    room: Arc<Semaphore>,
+    guests: Arc<AtomicU32>,
+}
+
+impl House {
+    async fn receive(self, listener: std::os::unix::net::UnixListener) {
+        let Ok(listener) = UnixListener::from_std(listener) else { return };
+        let mut ear = self.hub.listen(&self.run_dir);
+        let mut guests = tokio::task::JoinSet::new();
+        loop {
+            tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => {
+                        let house = self.clone();
+                        guests.spawn(async move { house.host(stream).await });
+                    }
+                    // Out of file descriptors, most likely: later is better than never.
+                    Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+                },
+                Some(_) = guests.join_next() => {}
+                () = ear.ended() => break,
+            }
+        }
+        let farewell = async { while guests.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(Duration::from_secs(1), farewell).await;
+    }
+
+    /// One guest, from hello to goodbye.
+    async fn host(self, stream: UnixStream) {
+        let (reader, mut writer) = stream.into_split();
+        let mut reader = BufReader::new(reader);
+        let Ok(Some(line)) = tokio::time::timeout(HELLO_TIME, read_line(&mut reader)).await.unwrap_or(Ok(None)) else {
+            return;
+        };
+        let hello = match serde_json::from_slice::<Hello>(&line) {
+            Ok(hello) if hello.protocol == PROTOCOL => hello,
+            Ok(hello) => {
+                let (ours, theirs) = (env!("CARGO_PKG_VERSION"), flatten(&hello.version));
+                let why = format!("the run is nightloop {ours}, you are {theirs}: use the same version");
+                let _ = say(&mut writer, &FromRun::Refused(why)).await;
+                return;
+            }
+            Err(e) => {
+                let _ = say(&mut writer, &FromRun::Refused(format!("no hello: {e}"))).await;
+                return;
+            }
+        };
+        let Ok(_place) = self.room.clone().try_acquire_owned() else {
+            let why = format!("{MAX_VIEWERS} viewers are here already");
+            let _ = say(&mut writer, &FromRun::Refused(why)).await;
+            return;
+        };
+        let welcome = FromRun::Welcome {
+            protocol: PROTOCOL,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            run: self.run.clone(),
+            next_seq: self.hub.head().next_seq,
+        };
+        if say(&mut writer, &welcome).await.is_err() {
+            return;
+        }
+        let guest = self.guests.fetch_add(1, Ordering::Relaxed) + 1;
+        let name = format!("{} #{guest}", flatten(&hello.name).chars().take(60).collect::<String>());
+        if hello.from.is_some() {
+            self.orders.send(Command::Attached { may_act: hello.may_act }, &name);
+        }
+        let why = self.attend(&hello, &name, reader, writer).await;
+        if hello.from.is_some() {
+            self.orders.send(Command::Detached { why: why.to_owned() }, &name);
+        }
+    }
+
+    async fn attend(
+        &self,
+        hello: &Hello,
+        name: &str,
+        mut reader: BufReader<OwnedReadHalf>,
+        mut writer: OwnedWriteHalf,
+    ) -> &'static str {
+        let (receipts, mut received) = mpsc::channel::<Receipt>(16);
+        let telling = async {
+            match hello.from {
+                Some(from) => self.tell(from, &mut received, &mut writer).await,
+                None => tell_receipts(&mut received, &mut writer).await,
+            }
+        };
+        let hearing = async {
+            loop {
+                match read_line(&mut reader).await {
+                    Ok(Some(line)) => {
+                        let receipt = self.obey(hello, name, &line).await;
+                        if receipts.send(receipt).await.is_err() {
+                            return "it went";
+                        }
+                    }
+                    Ok(None) => return "it went",
+                    Err(_) => return "it sent nonsense",
+                }
+            }
+        };
+        tokio::select! {
+            why = telling => why,
+            why = hearing => why,
+        }
+    }
+
+    async fn obey(&self, hello: &Hello, name: &str, line: &[u8]) -> Receipt {
+        let FromViewer::Order(command) = serde_json::from_slice(line).map_err(|e| format!("not understood: {e}"))?;
+        if !hello.may_act {
+            return Err("this viewer may only look".to_owned());
+        }
+        if matches!(command, Command::Attached { .. } | Command::Detached { .. }) {
+            return Err("not understood".to_owned());
+        }
+        self.orders.send(command, name).await.unwrap_or_else(|_| Err("the run has ended".to_owned()))
+    }
+
+    /// Events from the journal, live text, receipts: until the end, or until the guest takes nothing more.
+    async fn tell(
+        &self,
+        from: u64,
+        receipts: &mut mpsc::Receiver<Receipt>,
+        writer: &mut OwnedWriteHalf,
+    ) -> &'static str {
+        let mut ear = self.hub.listen(&self.run_dir);
+        let backlog = ear.head().next_seq;
+        let mut caught_up = false;
+        loop {
+            if !caught_up && ear.next_seq() >= backlog {
+                caught_up = true;
+                if say(writer, &FromRun::CaughtUp).await.is_err() {
+                    return "it went";
+                }
+            }
+            let said = tokio::select! {
+                heard = ear.next() => match heard {
+                    Ok(Heard::Events(records)) => {
+                        let mut lines = Vec::new();
+                        for record in records.into_iter().filter(|record| record.seq >= from) {
+                            add_line(&mut lines, &FromRun::Event(record.into()));
+                        }
+                        write(writer, &lines).await
+                    }
+                    Ok(Heard::Live(live)) => say(writer, &FromRun::Live(live)).await,
+                    Ok(Heard::Ended) => {
+                        let _ = say(writer, &FromRun::Ended).await;
+                        return "the run ended";
+                    }
+                    Err(_) => return "the journal cannot be read",
+                },
+                Some(receipt) = receipts.recv() => say(writer, &FromRun::Receipt(receipt)).await,
+            };
+            if said.is_err() {
+                return "it took nothing more";
+            }
+        }
+    }
+}
+
+async fn tell_receipts(receipts: &mut mpsc::Receiver<Receipt>, writer: &mut OwnedWriteHalf) -> &'static str {
+    while let Some(receipt) = receipts.recv().await {
+        if say(writer, &FromRun::Receipt(receipt)).await.is_err() {
+            break;
+        }
+    }
+    "it went"
+}
+
+/// One line of at most [`MAX_LINE`] bytes; `None` at the end.
+async fn read_line(reader: &mut BufReader<OwnedReadHalf>) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    let read = reader.take(MAX_LINE as u64).read_until(b'\n', &mut line).await?;
+    match (read, line.last()) {
+        (0, _) => Ok(None),
+        (_, Some(b'\n')) => Ok(Some(line)),
+        _ => Err(io::Error::other("the line is too long or has no end")),
+    }
+}
+
+fn add_line(lines: &mut Vec<u8>, said: &FromRun) {
+    // What we say is always JSON; a line that were not would only be missing.
+    if serde_json::to_writer(&mut *lines, said).is_ok() {
+        lines.push(b'\n');
+    }
+}
+
+async fn say(writer: &mut OwnedWriteHalf, said: &FromRun) -> io::Result<()> {
+    let mut line = Vec::new();
+    add_line(&mut line, said);
+    write(writer, &line).await
+}
+
+async fn write(writer: &mut OwnedWriteHalf, bytes: &[u8]) -> io::Result<()> {
+    tokio::time::timeout(PATIENCE, writer.write_all(bytes))
+        .await
+        .unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut)))
+}
+
+/// The viewer's end: a connection to a run that some process owns.
+pub mod client {
+    use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+    use std::os::unix::net::UnixStream;
+    use std::path::Path;
+    use std::time::Duration;
+
+    use super::super::command::{Command, Receipt};
+    use super::super::error::EngineError;
+    use super::super::wire::{FromRun, FromViewer, Hello, MAX_LINE, PROTOCOL};
+
+    /// An open connection, after the welcome.
+    pub struct Connection {
+        reader: BufReader<UnixStream>,
+        writer: UnixStream,
+        /// How far the journal went at the welcome.
+        pub next_seq: u64,
+    }
+
+    /// Connects to the run in this directory.
+    pub fn connect(dir: &Path, name: &str, may_act: bool, from: Option<u64>) -> Result<Connection, EngineError> {
+        let path = dir.join(super::SOCKET);
+        let stream = super::reachable(dir, UnixStream::connect).map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => EngineError::usage(
+                "the run is not running, or has no control socket",
+                "`nightloop status` shows it; `nightloop resume` goes on with it",
+            ),
+            _ => EngineError::io("cannot reach the run", &path, e),
+        })?;
+        let broken = |e: io::Error| EngineError::io("the run does not answer", &path, e);
+        stream.set_read_timeout(Some(Duration::from_secs(5))).map_err(broken)?;
+        let mut writer = stream.try_clone().map_err(broken)?;
+        let mut reader = BufReader::new(stream);
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        let hello = Hello { protocol: PROTOCOL, version, name: name.to_owned(), may_act, from };
+        send(&mut writer, &hello).map_err(broken)?;
+        match hear(&mut reader).map_err(broken)? {
+            Some(FromRun::Welcome { next_seq, .. }) => {
+                reader.get_ref().set_read_timeout(None).map_err(broken)?;
+                Ok(Connection { reader, writer, next_seq })
+            }
+            Some(FromRun::Refused(why)) => {
+                Err(EngineError::usage(format!("the run refuses: {why}"), "`nightloop status` works all the same"))
+            }
+            _ => Err(EngineError::Internal("the run answered nonsense".to_owned())),
+        }
+    }
+
+    impl Connection {
+        /// Two halves: one hears, one orders.
+        pub fn split(self) -> (Ear, Mouth) {
+            (Ear(self.reader), Mouth(self.writer))
+        }
+
+        /// Gives one order and waits for its receipt.
+        pub fn order(self, command: Command) -> io::Result<Receipt> {
+            let (mut ear, mut mouth) = self.split();
+            mouth.order(command)?;
+            loop {
+                match ear.hear()? {
+                    Some(FromRun::Receipt(receipt)) => return Ok(receipt),
+                    Some(_) => {}
+                    None => return Ok(Err("the run ended before it answered".to_owned())),
+                }
+            }
+        }
+    }
+
+    /// Hears what the run says. Blocks.
+    pub struct Ear(BufReader<UnixStream>);
+
+    impl Ear {
+        pub fn hear(&mut self) -> io::Result<Option<FromRun>> {
+            hear(&mut self.0)
+        }
+    }
+
+    /// Gives orders.
+    pub struct Mouth(UnixStream);
+
+    impl Mouth {
+        pub fn order(&mut self, command: Command) -> io::Result<()> {
+            send(&mut self.0, &FromViewer::Order(command))
+        }
+
+        /// Ends the connection, also for the ear.
+        pub fn close(&self) {
+            let _ = self.0.shutdown(std::net::Shutdown::Both);
+        }
+    }
+
+    fn send(writer: &mut UnixStream, said: &impl serde::Serialize) -> io::Result<()> {
+        let mut line = serde_json::to_vec(said)?;
+        line.push(b'\n');
+        writer.write_all(&line)
+    }
+
+    fn hear(reader: &mut BufReader<UnixStream>) -> io::Result<Option<FromRun>> {
+        let mut line = Vec::new();
+        if reader.by_ref().take(MAX_LINE as u64).read_until(b'\n', &mut line)? == 0 {
+            return Ok(None);
+        }
+        Ok(Some(serde_json::from_slice(&line)?))
+    }
+}

@@ -1,0 +1,222 @@
+//! Runs an engine: alone for a log, or on a thread of its own beside a console.
+//!
+//! The thread that drives a run starts all its processes and lives as long as they do. Nothing a console
+//! does, not even a panic, reaches it.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use crate::agent::rehearsal::Speed;
+use crate::journal::RunDir;
+use crate::machine::run::RunState;
+use crate::model::ids::RunId;
+use crate::model::loop_file::{LoopFile, SandboxMode};
+use crate::tool::{process, reaper, sandbox};
+
+use super::backends::Agents;
+use super::command::Orders;
+use super::control::Control;
+use super::driver::{Driver, Ports};
+use super::error::EngineError;
+use super::hub::Hub;
+use super::observer::{Observer, Silent};
+use super::places::StateRoot;
+use super::session::{self, Attendance, Declaration, Session};
+use super::signals::{STOP_FILE, Signals};
+
+/// Which run is wanted.
+pub enum Wanted {
+    New { workspace: PathBuf, declaration: Declaration },
+    Again { run: RunId, insist: bool },
+}
+
+/// An open run, ready to be driven.
+pub struct Opened {
+    pub session: Session,
+    pub agents: Agents,
+}
+
+/// Opens a run: agents first, because a missing key or a wrong script must not leave a run behind.
+pub async fn open(
+    root: &StateRoot,
+    wanted: Wanted,
+    attendance: Attendance,
+    speed: Speed,
+) -> Result<Opened, EngineError> {
+    match wanted {
+        Wanted::New { workspace, declaration } => {
+            preflight(&workspace, &declaration.file)?;
+            let agents = Agents::prepare(&declaration.file, &workspace, speed).await?;
+            check_prices(&declaration.file, &agents)?;
+            let session = Session::create(root, &workspace, declaration, attendance)?;
+            Ok(Opened { session, agents })
+        }
+        Wanted::Again { run, insist } => {
+            let state = session::read_state(root, &run)?;
+            let workspace = session::workspace_of(&RunDir::open(&root.run(&run))?)?;
+            if !workspace.is_dir() {
+                return Err(EngineError::usage(
+                    format!("the workspace of run {run} is gone: {}", workspace.display()),
+                    "put it back where it was, then `nightloop resume` again",
+                ));
+            }
+            if workspace.join(STOP_FILE).exists() {
+                return Err(EngineError::Resumable {
+                    message: format!("{STOP_FILE} still exists in {}", workspace.display()),
+                    hint: "remove it, then `nightloop resume` again".to_owned(),
+                });
+            }
+            // A missing key must not count as a try that got nowhere.
+            let agents = Agents::prepare(state.loop_file(), &workspace, speed).await?;
+            let session = Session::resume(root, &run, attendance, insist)?;
+            // What a killed engine left running must not race with what comes next.
+            process::sweep(session.state.run().as_str());
+            Ok(Opened { session, agents })
+        }
+    }
+}
+
+/// Drives an open run to its end.
+pub async fn drive(
+    opened: Opened,
+    hub: Hub,
+    orders: &Orders,
+    inbox: tokio::sync::mpsc::Receiver<super::command::Order>,
+    observer: &mut dyn Observer,
+) -> Result<RunState, EngineError> {
+    process::become_subreaper();
+    let Opened { session, agents } = opened;
+    let run = session.state.run().clone();
+    let reaper =
+        reaper::start(run.as_str()).map_err(|e| EngineError::Internal(format!("the reaper cannot start: {e}")))?;
+    let signals = Signals::listen(&session.workspace)
+        .map_err(|e| EngineError::Internal(format!("cannot listen for signals: {e}")))?;
+    hub.grown(session.state.next_seq);
+    // Without a socket the run works all the same; only nobody can be attached.
+    let control = Control::listen(&session.run_dir, run.as_str(), &hub, orders).ok();
+    let ports = Ports { hub: hub.clone(), orders: inbox };
+    let result = Driver::new(session, agents, signals, ports, observer)?.run().await;
+    // Viewers are told, and nothing is left when we say that we are done.
+    let _ = tokio::task::spawn_blocking(move || {
+        drop(control);
+        drop(reaper);
+    })
+    .await;
+    hub.close();
+    result
+}
+
+/// A run that goes on beside us.
+pub struct Hosted {
+    pub run: RunId,
+    pub run_dir: RunDir,
+    pub workspace: PathBuf,
+    pub warnings: Vec<String>,
+    pub hub: Hub,
+    pub orders: Orders,
+    thread: JoinHandle<Result<RunState, EngineError>>,
+}
+
+impl Hosted {
+    /// Waits for its end.
+    pub fn join(self) -> Result<RunState, EngineError> {
+        self.thread.join().unwrap_or_else(|_| Err(EngineError::Internal("the engine panicked".to_owned())))
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.thread.is_finished()
+    }
+}
+
+/// What is known once a run is open.
+struct Introduction {
+    run: RunId,
+    run_dir: RunDir,
+    workspace: PathBuf,
+    warnings: Vec<String>,
+}
+
+/// Opens a run on a thread of its own, and returns when it is open.
+pub fn host(root: &StateRoot, wanted: Wanted, speed: Speed) -> Result<Hosted, EngineError> {
+    let (hub, (orders, inbox)) = (Hub::default(), Orders::channel());
+    let (introduce, introduced) = mpsc::channel::<Introduction>();
+    let thread = {
+        let (root, hub, orders) = (root.clone(), hub.clone(), orders.clone());
+        std::thread::Builder::new()
+            .name("engine".to_owned())
+            .spawn(move || {
+                let runtime = runtime()?;
+                runtime.block_on(async {
+                    let opened = open(&root, wanted, Attendance::Watched, speed).await?;
+                    let session = &opened.session;
+                    let introduction = Introduction {
+                        run: session.state.run().clone(),
+                        run_dir: session.run_dir.clone(),
+                        workspace: session.workspace.clone(),
+                        warnings: session.state.started.warnings.clone(),
+                    };
+                    // Nobody waits any more: the run goes on all the same.
+                    let _ = introduce.send(introduction);
+                    let result = drive(opened, hub.clone(), &orders, inbox, &mut Silent).await;
+                    hub.close();
+                    result
+                })
+            })
+            .map_err(|e| EngineError::Internal(format!("the engine's thread cannot start: {e}")))?
+    };
+    match introduced.recv() {
+        Ok(Introduction { run, run_dir, workspace, warnings }) => {
+            Ok(Hosted { run, run_dir, workspace, warnings, hub, orders, thread })
+        }
+        // It ended before it opened a run, and says why.
+        Err(mpsc::RecvError) => match thread.join() {
+            Ok(Err(error)) => Err(error),
+            Ok(Ok(_)) => Err(EngineError::Internal("the engine ended before it began".to_owned())),
+            Err(_) => Err(EngineError::Internal("the engine panicked".to_owned())),
+        },
+    }
+}
+
+/// A runtime for the engine: one thread, so that children are started by a thread that lives.
+pub fn runtime() -> Result<tokio::runtime::Runtime, EngineError> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| EngineError::Internal(format!("the runtime cannot start: {e}")))
+}
+
+/// What must be known before anything is written.
+pub fn preflight(workspace: &Path, declared: &LoopFile) -> Result<(), EngineError> {
+    if declared.sandbox.mode == SandboxMode::Required {
+        let level = sandbox::detect();
+        if level.name == "none" {
+            return Err(EngineError::usage(
+                format!("loop.yaml requires a sandbox, and none can be enforced here ({})", level.detail),
+                "set `sandbox: { mode: off }` if you accept that",
+            ));
+        }
+    }
+    if workspace.join(STOP_FILE).exists() {
+        return Err(EngineError::usage(
+            format!("{STOP_FILE} exists, so the loop would stop at once"),
+            "remove it first",
+        ));
+    }
+    Ok(())
+}
+
+/// A money limit that cannot be counted is no limit.
+fn check_prices(declared: &LoopFile, agents: &Agents) -> Result<(), EngineError> {
+    if declared.budget.max_cost_usd.is_none() {
+        return Ok(());
+    }
+    let unpriced = declared.agents.names().find(|name| agents.get(name).is_some_and(|agent| !agent.has_price()));
+    match unpriced {
+        Some(name) => Err(EngineError::usage(
+            format!("max_cost_usd is set, but the price of agent `{name}` is unknown"),
+            "declare `price: { input: \"…\", output: \"…\" }` (US dollars per million tokens)",
+        )),
+        None => Ok(()),
+    }
+}
