@@ -1,16 +1,22 @@
 //! The command line: one file per command, one place for exit codes and errors.
 
+mod answer;
 mod completions;
 mod demo;
 mod doctor;
 mod headless;
+mod hold;
+mod inbox;
 mod init;
+mod order;
 mod outcome;
+mod pause;
 mod resume;
 mod run;
 mod runs;
 mod select;
 mod status;
+mod steer;
 mod stop;
 mod text;
 mod verify;
@@ -47,6 +53,14 @@ enum Command {
     Resume(resume::Options),
     /// Ask a running loop to stop: writes scratch/STOP.
     Stop(stop::Options),
+    /// Hold a run after its present step, or let it go on.
+    Pause(pause::Options),
+    /// Show the decisions that wait for you.
+    Inbox(inbox::Options),
+    /// Answer a decision.
+    Answer(answer::Options),
+    /// Send a word to the next agent call.
+    Steer(steer::Options),
     /// Say what a run is doing, or how it ended.
     Status(status::Options),
     /// List the runs of this user.
@@ -81,6 +95,10 @@ pub fn main() -> ExitCode {
         Command::Run(options) => run::main(&here, &options),
         Command::Resume(options) => resume::main(&here, &options),
         Command::Stop(options) => stop::main(&here, &options),
+        Command::Pause(options) => pause::main(&here, &options),
+        Command::Inbox(options) => inbox::main(&here, &options),
+        Command::Answer(options) => answer::main(&here, &options),
+        Command::Steer(options) => steer::main(&here, &options),
         Command::Status(options) => status::main(&here, &options),
         Command::Runs(options) => runs::main(&options),
         Command::Verify(options) => verify::main(&here, &options),

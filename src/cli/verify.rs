@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
+use crate::engine::host::runtime;
 use crate::engine::places::StateRoot;
 use crate::engine::session;
 use crate::evidence::verify::{self, RenderedPlace, Verdict, Verification};
@@ -13,8 +14,6 @@ use crate::journal::RunDir;
 use crate::machine::run::RunState;
 use crate::model::criterion::Proof;
 use crate::tool::process::{self, CommandSpec, End};
-
-use crate::engine::host::runtime;
 
 use super::{Outcome, select, text};
 

@@ -6,6 +6,8 @@ use crate::engine::command::Receipt;
 use crate::engine::hub::LiveText;
 use crate::machine::fold::Stamped;
 
+use super::scene::Link;
+
 /// One piece of news.
 #[derive(Debug, Clone)]
 pub enum Update {
@@ -18,6 +20,10 @@ pub enum Update {
     CaughtUp,
     /// What became of a command.
     Receipt(Receipt),
-    /// The other end is gone; the run itself may go on.
-    Lost(String),
+    /// Everything told so far is void: a replay begins anew.
+    Reset,
+    /// How the console hangs together with the run has changed.
+    Linked(Link),
+    /// The run is over for the process that drove it.
+    Ended,
 }

@@ -11,10 +11,12 @@ pub mod action;
 pub mod charts;
 pub mod cmd;
 pub mod feed;
+pub mod load;
 pub mod overlays;
 pub mod panes;
 #[cfg(test)]
 mod sample;
 pub mod scene;
+pub mod source;
 pub mod theme;
 pub mod widget;

@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::{self, Block, CallError, Delta, NextMove, Reply, Request, RetryClass, ToolInput};
 use crate::machine::call::{CallState, CallTodo};
 use crate::machine::event::{
-    AgentEnd, AgentFinished, AgentStarted, ConversationExtended, DecisionAsked, ExtendedBecause, LlmFailed, LlmRequested,
-    LlmResponded, Phase, Probe, ReplyMove, Signal, SteerDelivered, Text, ToolUse, Usage,
+    AgentEnd, AgentFinished, AgentStarted, ConversationExtended, DecisionAsked, ExtendedBecause, LlmFailed,
+    LlmRequested, LlmResponded, Phase, Probe, ReplyMove, Signal, SteerDelivered, Text, ToolUse, Usage,
 };
 use crate::machine::iteration::{Iteration, call_key};
 use crate::model::budget::{Dimension, Exhausted};

@@ -5,9 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::machine::operator::Decision;
-use crate::model::decision::{
-    Answer, DEFAULT_VERIFY_SECONDS, MAX_PROPOSAL, MAX_TEXT, Request, Severity, VisionIssue,
-};
+use crate::model::decision::{Answer, DEFAULT_VERIFY_SECONDS, MAX_PROPOSAL, MAX_TEXT, Request, Severity, VisionIssue};
 use crate::model::digest::Digest;
 use crate::tool::document;
 
@@ -119,7 +117,8 @@ impl Driver<'_> {
         if before == content.as_bytes() {
             return Err(format!("{path} already reads like this"));
         }
-        let keep = |bytes: &[u8]| -> Result<Digest, String> { self.session.blobs.put(bytes).map_err(|e| e.to_string()) };
+        let keep =
+            |bytes: &[u8]| -> Result<Digest, String> { self.session.blobs.put(bytes).map_err(|e| e.to_string()) };
         Ok(Request::Refinement { path, before: keep(&before)?, after: keep(content.as_bytes())? })
     }
 }

@@ -16,7 +16,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::journal::RunDir;
+use crate::journal::{Record, RunDir, SEGMENT_END};
 use crate::model::learnings::flatten;
 
 use super::command::{Command, Orders, Receipt};
@@ -235,7 +235,8 @@ impl House {
                 heard = ear.next() => match heard {
                     Ok(Heard::Events(records)) => {
                         let mut lines = Vec::new();
-                        for record in records.into_iter().filter(|record| record.seq >= from) {
+                        let wanted = |record: &Record| record.seq >= from && record.kind != SEGMENT_END;
+                        for record in records.into_iter().filter(wanted) {
                             add_line(&mut lines, &FromRun::Event(record.into()));
                         }
                         write(writer, &lines).await
@@ -369,6 +370,11 @@ pub mod client {
     impl Ear {
         pub fn hear(&mut self) -> io::Result<Option<FromRun>> {
             hear(&mut self.0)
+        }
+
+        /// Is more of it here already?
+        pub fn has_more(&self) -> bool {
+            !self.0.buffer().is_empty()
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::evidence::store;
 use crate::journal::{RunDir, RunLock, SystemClock, Writer, WriterOptions};
 use crate::machine::event::{DecisionAnswered, Event};
 use crate::machine::fold;
@@ -39,6 +40,9 @@ pub fn answer(
         fold::apply(&mut state, &session::stamped(&record)?)?;
     }
     if state.halt.is_some() {
+        // Another run may have written there since.
+        store::archive_foreign(&workspace, run)
+            .map_err(|e| EngineError::io("cannot archive other evidence", &workspace, e))?;
         finish::seal(root, &run_dir, &workspace, &state, writer.head())?;
     }
     writer.close()?;

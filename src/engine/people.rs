@@ -134,7 +134,8 @@ impl Driver<'_> {
                 (SteerQueued { number, text, by }.into(), said)
             }
             Command::RaiseBudget { dimension, to } => {
-                let from = self.session.state.limits.of(dimension).ok_or_else(|| format!("{dimension} is not limited"))?;
+                let from =
+                    self.session.state.limits.of(dimension).ok_or_else(|| format!("{dimension} is not limited"))?;
                 let said = format!("{dimension}: {from} → {to}, recorded as an override");
                 (BudgetRaised { dimension, from, to, by }.into(), said)
             }

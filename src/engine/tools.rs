@@ -8,7 +8,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::journal;
 use crate::machine::document;
-use crate::machine::event::{AskedBy, DecisionAsked, Event, ReportAccepted, Text, ToolFinished, ToolIntended, ToolOutcomeKind, ToolUse};
+use crate::machine::event::{
+    AskedBy, DecisionAsked, Event, ReportAccepted, Text, ToolFinished, ToolIntended, ToolOutcomeKind, ToolUse,
+};
 use crate::machine::measure::check_output_path;
 use crate::machine::step::{self, Input};
 use crate::model::decision::{Answer, MAX_DECISIONS, MAX_TEXT, Mode, Request as DecisionRequest};

@@ -48,7 +48,12 @@ impl From<Record> for WireEvent {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FromRun {
-    Welcome { protocol: u32, version: String, run: String, next_seq: u64 },
+    Welcome {
+        protocol: u32,
+        version: String,
+        run: String,
+        next_seq: u64,
+    },
     Refused(String),
     Event(WireEvent),
     Live(LiveText),

@@ -244,7 +244,9 @@ pub(super) fn legal(state: &RunState, event: &Event) -> Result<(), String> {
                 return Err("the note is too long".to_owned());
             }
             if answered.answer == Answer::Done && decision.checks >= MAX_CHECKS {
-                return Err(format!("the verification failed {MAX_CHECKS} times: `quit`, and look at the command itself"));
+                return Err(format!(
+                    "the verification failed {MAX_CHECKS} times: `quit`, and look at the command itself"
+                ));
             }
             decision.request.permits(&answered.answer).map_err(str::to_owned)
         }

@@ -1,0 +1,211 @@
+//! The holder: what the shell waits for while a console runs a loop.
+//!
+//! A process cannot give its terminal back and go on as the shell's foreground job. So the loop and its
+//! console run in one process in a session of its own, and this small one stands in the foreground for it:
+//! it passes signals on, stops and goes on with ctrl-z, runs the editor, and leaves when the console
+//! detaches. The loop outlives it.
+
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+
+use rustix::process::{Pid, Signal};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::engine::error::EngineError;
+use crate::engine::host::runtime;
+
+/// Names the socket through which the held process speaks to its holder.
+const LINK: &str = "NIGHTLOOP_HELD";
+
+/// What the held process is given to draw on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ground {
+    /// The terminal.
+    Terminal,
+    /// Nothing: it starts detached. Errors still reach the operator.
+    Nothing,
+}
+
+/// Runs this program again, held, with the same arguments. Returns when it ends or detaches.
+pub fn hold(ground: Ground) -> Result<u8, EngineError> {
+    let failed = |e: io::Error| EngineError::Internal(format!("the console cannot be started: {e}"));
+    // In a directory that nobody else can enter, and gone as soon as the held process has come.
+    let meeting = tempfile::Builder::new().prefix("nightloop-").tempdir().map_err(failed)?;
+    let door = meeting.path().join("held");
+    let listener = UnixListener::bind(&door).map_err(failed)?;
+    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+    command.args(std::env::args_os().skip(1)).env(LINK, &door);
+    if ground == Ground::Nothing {
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+    }
+    let mut child = command.spawn().map_err(failed)?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let (news, heard) = tokio::sync::mpsc::unbounded_channel();
+    let said = news.clone();
+    thread::spawn(move || {
+        // A child that never comes ends, and then so do we.
+        let Ok((link, _)) = listener.accept() else { return };
+        drop(meeting);
+        if let Ok(replies) = link.try_clone() {
+            let _ = said.send(News::Came(replies));
+        }
+        for line in BufReader::new(link).lines().map_while(Result::ok) {
+            if said.send(News::Said(line)).is_err() {
+                return;
+            }
+        }
+    });
+    thread::spawn(move || {
+        if let Ok(status) = child.wait() {
+            let _ = news.send(News::Ended(status));
+        }
+    });
+    runtime()?.block_on(stand_by(pid, heard)).map_err(failed)
+}
+
+enum News {
+    Came(UnixStream),
+    Said(String),
+    Ended(ExitStatus),
+}
+
+async fn stand_by(pid: Option<Pid>, mut heard: tokio::sync::mpsc::UnboundedReceiver<News>) -> io::Result<u8> {
+    let mut replies = None;
+    let mut resized = signal(SignalKind::window_change())?;
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut hung_up = signal(SignalKind::hangup())?;
+    let mut quit = signal(SignalKind::quit())?;
+    let pass_on = |signal| {
+        if let Some(pid) = pid {
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+    };
+    loop {
+        tokio::select! {
+            news = heard.recv() => match news {
+                Some(News::Came(link)) => replies = Some(link),
+                Some(News::Said(line)) => if let Some(code) = obey(&line, replies.as_mut()) {
+                    return Ok(code);
+                },
+                Some(News::Ended(status)) => return Ok(exit_code(status)),
+                None => return Ok(0),
+            },
+            _ = resized.recv() => pass_on(Signal::WINCH),
+            _ = interrupted.recv() => pass_on(Signal::INT),
+            _ = terminated.recv() => pass_on(Signal::TERM),
+            _ = quit.recv() => pass_on(Signal::TERM),
+            _ = hung_up.recv() => {
+                pass_on(Signal::HUP);
+                return Ok(0);
+            }
+        }
+    }
+}
+
+/// Does what the held process asks; a code means that we are no longer needed.
+fn obey(line: &str, replies: Option<&mut UnixStream>) -> Option<u8> {
+    let reply = |text: &str| {
+        if let Some(link) = replies {
+            let _ = writeln!(link, "{text}");
+        }
+    };
+    match line.split_once(' ').unwrap_or((line, "")) {
+        ("detached", _) => return Some(0),
+        ("suspend", _) => {
+            // The whole job: whoever started us by a pipeline stops with us, as usual.
+            let _ = rustix::process::kill_current_process_group(Signal::STOP);
+            reply("resumed");
+        }
+        ("edit", path) => {
+            let code = edit(path).unwrap_or(127);
+            reply(&format!("edited {code}"));
+        }
+        _ => {}
+    }
+    None
+}
+
+/// Runs the operator's editor on a file and waits for it.
+pub fn edit(path: &str) -> Option<i32> {
+    let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok().filter(|text| !text.is_empty()));
+    let editor = editor.unwrap_or_else(|| "vi".to_owned());
+    let mut words = editor.split_whitespace();
+    let status = Command::new(words.next()?).args(words).arg(path).status().ok()?;
+    status.code()
+}
+
+fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(70);
+    u8::try_from(code).unwrap_or(70)
+}
+
+/// The held end: how a console reaches the process that stands in the foreground for it.
+pub struct Held {
+    replies: mpsc::Receiver<String>,
+    link: UnixStream,
+}
+
+impl Held {
+    /// Are we held? Then we get a session of our own, and hear of the holder's end.
+    pub fn take() -> Option<Self> {
+        let link = UnixStream::connect(std::env::var_os(LINK)?).ok()?;
+        let _ = rustix::process::setsid();
+        #[cfg(target_os = "linux")]
+        let _ = rustix::process::set_parent_process_death_signal(Some(Signal::HUP));
+        let ear = link.try_clone().ok()?;
+        let (sender, replies) = mpsc::channel();
+        thread::Builder::new()
+            .name("holder".to_owned())
+            .spawn(move || {
+                for line in BufReader::new(ear).lines().map_while(Result::ok) {
+                    if sender.send(line).is_err() {
+                        return;
+                    }
+                }
+            })
+            .ok()?;
+        Some(Self { replies, link })
+    }
+
+    /// Lets the holder go: the shell has its prompt back.
+    pub fn detach(&self) {
+        #[cfg(target_os = "linux")]
+        let _ = rustix::process::set_parent_process_death_signal(None);
+        let _ = writeln!(&self.link, "detached");
+        let _ = self.link.shutdown(std::net::Shutdown::Both);
+    }
+
+    /// Suspends the shell's job; returns when it goes on.
+    pub fn suspend(&self) {
+        self.ask("suspend");
+    }
+
+    /// Runs the editor in the foreground.
+    pub fn edit(&self, path: &str) -> Option<i32> {
+        self.ask(&format!("edit {path}"))?.strip_prefix("edited ")?.parse().ok()
+    }
+
+    fn ask(&self, what: &str) -> Option<String> {
+        writeln!(&self.link, "{what}").ok()?;
+        self.replies.recv().ok()
+    }
+}
+
+/// Is this process held by another?
+pub fn is_held() -> bool {
+    std::env::var_os(LINK).is_some()
+}
+
+/// No terminal from here on: what is printed goes nowhere, what is read is empty.
+pub fn go_dark() {
+    if let Ok(null) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdin(&null);
+        let _ = rustix::stdio::dup2_stdout(&null);
+        let _ = rustix::stdio::dup2_stderr(&null);
+    }
+}

@@ -1,0 +1,123 @@
+//! `nightloop inbox`: the decisions that wait for a person, with what each needs.
+
+use std::path::Path;
+
+use clap::Args;
+use serde_json::json;
+
+use crate::engine::error::EngineError;
+use crate::engine::places::StateRoot;
+use crate::engine::session;
+use crate::machine::operator::{Decision, DecisionStatus};
+use crate::model::decision::Request;
+
+use super::{Outcome, select, text};
+
+#[derive(Debug, Args)]
+pub struct Options {
+    /// The run; default: the run of this directory.
+    run: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Show decisions that are closed, too.
+    #[arg(long)]
+    all: bool,
+}
+
+pub fn main(here: &Path, options: &Options) -> Outcome {
+    let root = StateRoot::locate()?;
+    let selected = select::run(&root, here, options.run.as_deref())?;
+    let state = session::read_state(&root, &selected.run)?;
+    let wanted = |decision: &&Decision| options.all || decision.status != DecisionStatus::Closed;
+    let decisions: Vec<&Decision> = state.operator.decisions.iter().filter(wanted).collect();
+    if options.json {
+        let list: Vec<_> = decisions.iter().map(|decision| as_json(decision)).collect();
+        let value = json!({"run": state.run(), "decisions": list});
+        let line = serde_json::to_string_pretty(&value).map_err(|e| EngineError::Internal(e.to_string()))?;
+        text::line(line);
+        return Ok(0);
+    }
+    if let Some(note) = &selected.note {
+        text::line(note);
+    }
+    if decisions.is_empty() {
+        text::line("nothing waits for you");
+        return Ok(0);
+    }
+    for decision in decisions {
+        show(decision);
+    }
+    if state.operator.open().next().is_some() {
+        text::line(format!("if nobody answers: {}", state.operator.patience.describe()));
+    }
+    Ok(0)
+}
+
+fn as_json(decision: &Decision) -> serde_json::Value {
+    json!({
+        "id": decision.id.to_string(),
+        "request": decision.request,
+        "why": decision.why,
+        "asked": decision.asked_ts,
+        "status": status(decision.status),
+        "answer": decision.answer,
+        "last_check": decision.last_check,
+        "detail": decision.detail,
+    })
+}
+
+const fn status(status: DecisionStatus) -> &'static str {
+    match status {
+        DecisionStatus::Open => "open",
+        DecisionStatus::Answered => "answered",
+        DecisionStatus::Closed => "closed",
+    }
+}
+
+fn show(decision: &Decision) {
+    text::line(format!("{} {} ({})", decision.id, decision.request.name(), status(decision.status)));
+    for line in decision.request.gist().lines() {
+        text::line(format!("  {}", text::safe(line)));
+    }
+    text::line(format!("  why: {}", text::safe(&decision.why)));
+    match &decision.request {
+        Request::HumanAction { verify: Some(argv), .. } => {
+            text::line(format!("  verified by: {}", text::safe(&argv.join(" "))));
+        }
+        Request::Question { choices, .. } | Request::Escalation { options: choices, .. } if !choices.is_empty() => {
+            for choice in choices {
+                text::line(format!("  · {}", text::safe(choice)));
+            }
+        }
+        Request::Permission { directory, rule, .. } => {
+            text::line(format!("  in {} (rule {})", text::safe(directory), text::safe(rule)));
+        }
+        Request::Vision { issues } => {
+            for issue in issues {
+                text::line(format!("  {:?}: {}", issue.severity, text::safe(&issue.text)));
+            }
+        }
+        Request::Tampering { files, .. } => text::line(format!("  files: {}", text::safe(&files.join(", ")))),
+        _ => {}
+    }
+    if !decision.detail.is_empty() {
+        text::line(format!("  last: {}", text::safe(&decision.detail)));
+    }
+    if decision.status == DecisionStatus::Open {
+        text::line(format!("  answer: nightloop answer {} {}", decision.id, how(&decision.request)));
+    }
+}
+
+/// The words that answer a request of this kind.
+pub const fn how(request: &Request) -> &'static str {
+    match request {
+        Request::HumanAction { .. } => "done | quit",
+        Request::Question { .. } | Request::Escalation { .. } => "'your text' | quit",
+        Request::Permission { .. } => "allow | always | deny | quit",
+        Request::Refinement { .. } => "approve [--with FILE] | reject | quit",
+        Request::Vision { .. } => "revise 'your text' | acknowledge | quit",
+        Request::Tampering { .. } => "accept | reject | quit",
+        Request::SpendLimit { .. } => "retry | quit",
+    }
+}

@@ -1,0 +1,50 @@
+//! One order from the command line to a run that some process drives.
+
+use std::path::Path;
+
+use crate::engine::command::Command;
+use crate::engine::control::client;
+use crate::engine::error::EngineError;
+use crate::engine::places::StateRoot;
+use crate::model::ids::RunId;
+
+use super::{Outcome, select, text};
+
+/// Sends an order and says what became of it.
+pub fn send(here: &Path, named: Option<&str>, command: Command) -> Outcome {
+    let root = StateRoot::locate()?;
+    let selected = select::run(&root, here, named)?;
+    if let Some(note) = &selected.note {
+        text::line(note);
+    }
+    deliver(&root, &selected.run, command)
+}
+
+/// The same for a run that is already known.
+pub fn deliver(root: &StateRoot, run: &RunId, command: Command) -> Outcome {
+    let connection = client::connect(&root.run(run), &sender(), true, None)?;
+    let receipt = connection
+        .order(command)
+        .map_err(|e| EngineError::usage(format!("run {run} cannot be reached: {e}"), "`nightloop status` shows it"))?;
+    match receipt {
+        Ok(said) => {
+            text::line(text::safe(&said));
+            Ok(0)
+        }
+        Err(why) => Err(EngineError::usage(
+            format!("run {run} refuses: {}", text::safe(&why)),
+            "`nightloop status` and `nightloop inbox` show where it stands",
+        )),
+    }
+}
+
+/// Who sends it, for the record.
+pub fn sender() -> String {
+    format!("{} (command line)", user())
+}
+
+/// The user's name as the environment gives it.
+pub fn user() -> String {
+    let name = ["USER", "LOGNAME"].iter().find_map(|key| std::env::var(key).ok().filter(|name| !name.is_empty()));
+    name.unwrap_or_else(|| "operator".to_owned())
+}
