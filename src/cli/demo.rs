@@ -2,36 +2,55 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 
 use crate::agent::rehearsal::Speed;
 use crate::engine::error::EngineError;
+use crate::engine::host::Wanted;
 use crate::engine::places::StateRoot;
-use crate::engine::session;
+use crate::engine::session::{self, read_declaration};
 use crate::evidence::verify::{self, RenderedPlace, Verdict};
 use crate::journal::RunDir;
 
 use super::headless::Format;
+use super::hold::{self, Ground};
+use super::run::{Answers, Manner};
+use super::watch::{self, Look, Plan};
 use super::{Outcome, run, text};
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Play the model's pauses this many times as fast as written; without it there are none.
+    /// Play the model's pauses this many times as fast as written.
     #[arg(long, value_name = "N")]
     speed: Option<f64>,
     /// Put the workspace here instead of a fresh temporary directory.
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
-    /// Print one JSON object per event.
+    /// Answer what the run asks by itself (the default without a terminal).
     #[arg(long)]
+    auto: bool,
+    /// Print lines instead of opening the console (the default without a terminal).
+    #[arg(long)]
+    headless: bool,
+    /// Print one JSON object per event.
+    #[arg(long, conflicts_with = "headless")]
     json: bool,
+    #[command(flatten)]
+    look: Look,
 }
+
+/// Slow enough to be read, quick enough to be watched.
+const CONSOLE_SPEED: f64 = 0.4;
+/// How long a question stands before `--auto` answers it, in the console.
+const AUTO_PAUSE: Duration = Duration::from_secs(4);
 
 /// The demo's workspace.
 const FILES: &[(&str, &str)] = &[
     ("loop.yaml", include_str!("../../assets/demo/loop.yaml")),
     ("NORTHSTAR.md", include_str!("../../assets/demo/NORTHSTAR.md")),
+    ("PRD.md", include_str!("../../assets/demo/PRD.md")),
     ("rehearsal.yaml", include_str!("../../assets/demo/rehearsal.yaml")),
     ("slug.sh", include_str!("../../assets/demo/slug.sh")),
     ("checks/run.sh", include_str!("../../assets/demo/checks/run.sh")),
@@ -40,20 +59,38 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 pub fn main(options: &Options) -> Outcome {
-    let workspace = workspace(options.into.as_deref())?;
+    let manner = Manner::of(options.headless, options.json, false);
+    let usual = if manner == Manner::Console { Speed::Times(CONSOLE_SPEED) } else { Speed::Instant };
     let speed = match options.speed {
         Some(factor) if factor.is_finite() && factor > 0.0 => Speed::Times(factor),
         Some(factor) => {
             return Err(EngineError::usage(format!("--speed {factor} is no speed"), "give a number above 0"));
         }
-        None => Speed::Instant,
+        None => usual,
     };
-    let format = if options.json { Format::Json } else { Format::Lines };
-    let code = run::start(&workspace, "loop.yaml", format, speed)?;
+    if manner == Manner::Console && !hold::is_held() {
+        return hold::hold(Ground::Terminal);
+    }
+    let workspace = workspace(options.into.as_deref())?;
+    let declaration = read_declaration(&workspace.join("loop.yaml"))?;
+    let wanted = Wanted::New { workspace: workspace.clone(), declaration };
+    let Manner::Headless(format) = manner else { return in_console(options, &workspace, wanted, speed) };
+    let code = run::headless_with(&StateRoot::locate()?, wanted, format, speed, Answers::Demo)?;
     if format == Format::Lines {
         tell(&workspace)?;
     }
     Ok(code)
+}
+
+fn in_console(options: &Options, workspace: &Path, wanted: Wanted, speed: Speed) -> Outcome {
+    let greeting = "The demo: a scripted model, real files, real checks. The keys are below; i shows what waits for you.";
+    let auto = options.auto.then_some(AUTO_PAUSE);
+    let plan = Plan { wanted, speed, start: true, auto, greeting: Some(greeting.to_owned()) };
+    let closed = watch::over_own_run(&options.look, plan)?;
+    if !closed.dark {
+        tell(workspace)?;
+    }
+    Ok(closed.code)
 }
 
 fn workspace(into: Option<&Path>) -> Result<PathBuf, EngineError> {

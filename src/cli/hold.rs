@@ -18,6 +18,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::engine::error::EngineError;
 use crate::engine::host::runtime;
 
+use super::text;
+
 /// Names the socket through which the held process speaks to its holder.
 const LINK: &str = "NIGHTLOOP_HELD";
 
@@ -125,9 +127,25 @@ fn obey(line: &str, replies: Option<&mut UnixStream>) -> Option<u8> {
             let code = edit(path).unwrap_or(127);
             reply(&format!("edited {code}"));
         }
+        ("shell", directory) => {
+            shell(directory);
+            reply("shell ended");
+        }
+        ("started", rest) => {
+            let (run, workspace) = rest.split_once(' ').unwrap_or((rest, ""));
+            text::line(format!("run {run} works in {workspace} without a screen"));
+            text::line("  watch it: nightloop attach · what waits: nightloop inbox · end it: nightloop stop");
+        }
         _ => {}
     }
     None
+}
+
+/// Runs the operator's shell in a directory and waits for it.
+pub fn shell(directory: &str) {
+    let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
+    text::line(format!("a shell in {directory}; `exit` goes back to the console"));
+    let _ = Command::new(shell).current_dir(directory).env_remove(LINK).status();
 }
 
 /// Runs the operator's editor on a file and waits for it.
@@ -183,6 +201,16 @@ impl Held {
     /// Suspends the shell's job; returns when it goes on.
     pub fn suspend(&self) {
         self.ask("suspend");
+    }
+
+    /// Tells the holder something that needs no answer.
+    pub fn say(&self, what: &str) {
+        let _ = writeln!(&self.link, "{what}");
+    }
+
+    /// Runs a shell in the foreground.
+    pub fn shell(&self, directory: &str) {
+        self.ask(&format!("shell {directory}"));
     }
 
     /// Runs the editor in the foreground.

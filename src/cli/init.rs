@@ -10,16 +10,17 @@ use crate::engine::error::EngineError;
 
 use super::{Outcome, text};
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct Options {
     /// What the loop is for.
     #[arg(long, value_enum, default_value = "green-tests")]
     template: Template,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Template {
     /// Run until the tests pass.
+    #[default]
     GreenTests,
     /// Improve a score until it converges.
     Benchmark,

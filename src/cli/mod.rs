@@ -1,6 +1,8 @@
 //! The command line: one file per command, one place for exit codes and errors.
 
 mod answer;
+mod attach;
+mod auto;
 mod completions;
 mod demo;
 mod doctor;
@@ -11,6 +13,7 @@ mod init;
 mod order;
 mod outcome;
 mod pause;
+mod replay;
 mod resume;
 mod run;
 mod runs;
@@ -19,15 +22,21 @@ mod status;
 mod steer;
 mod stop;
 mod text;
+mod themes;
 mod verify;
+mod watch;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::console::screens::welcome::Choice;
 use crate::engine::error::EngineError;
+use crate::engine::offline;
+use crate::engine::places::StateRoot;
+use crate::engine::session;
 use crate::tool::reaper;
 
 /// Runs agent loops until there is proof that they are done, or a recorded reason to stop.
@@ -38,7 +47,7 @@ struct Arguments {
     #[arg(short = 'C', long, global = true, value_name = "DIR", default_value = ".")]
     directory: PathBuf,
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -53,6 +62,12 @@ enum Command {
     Resume(resume::Options),
     /// Ask a running loop to stop: writes scratch/STOP.
     Stop(stop::Options),
+    /// Open the console over a run that goes on.
+    Attach(attach::Options),
+    /// Play a journal back in the console.
+    Replay(replay::Options),
+    /// List the themes and show them.
+    Themes(themes::Options),
     /// Hold a run after its present step, or let it go on.
     Pause(pause::Options),
     /// Show the decisions that wait for you.
@@ -89,7 +104,11 @@ pub fn main() -> ExitCode {
         }
     };
     let here = arguments.directory;
-    let result = match arguments.command {
+    let Some(command) = arguments.command else { return finish(here(&here)) };
+    let result = match command {
+        Command::Attach(options) => attach::main(&here, &options),
+        Command::Replay(options) => replay::main(&here, &options),
+        Command::Themes(options) => themes::main(&options),
         Command::Demo(options) => demo::main(&options),
         Command::Init(options) => init::main(&here, &options),
         Command::Run(options) => run::main(&here, &options),
@@ -107,6 +126,10 @@ pub fn main() -> ExitCode {
         Command::Man => completions::man(),
         Command::Reap { marker } => return reaper::reap_main(&marker),
     };
+    finish(result)
+}
+
+fn finish(result: Outcome) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
@@ -114,6 +137,39 @@ pub fn main() -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// The console on this directory: its run where one goes on, its loop where one is declared, else a welcome.
+fn here(here: &Path) -> Outcome {
+    let root = StateRoot::locate()?;
+    let workspace = session::canonical_workspace(here)?;
+    let running = root.run_of(&workspace).filter(|run| offline::is_driven(&root, run));
+    if !watch::has_terminal() {
+        return match running {
+            Some(_) => status::main(here, &status::Options::default()),
+            None => Err(EngineError::usage("nothing to do without a terminal", "`nightloop --help` lists the commands")),
+        };
+    }
+    let look = watch::Look::default();
+    if let Some(run) = running.filter(|_| !hold::is_held()) {
+        return watch::over_other_run(&look, &run, false);
+    }
+    if workspace.join("loop.yaml").exists() {
+        return run::main(here, &run::Options::default());
+    }
+    match watch::welcome(&look)? {
+        Some(Choice::Demo) => again(&["demo"]),
+        Some(Choice::Init) => init::main(here, &init::Options::default()),
+        Some(Choice::Runs | Choice::Help | Choice::Quit) | None => Ok(0),
+    }
+}
+
+/// Becomes this program with other arguments.
+fn again(arguments: &[&str]) -> Outcome {
+    use std::os::unix::process::CommandExt as _;
+    let program = std::env::current_exe().map_err(|e| EngineError::Internal(format!("no program: {e}")))?;
+    let error = std::process::Command::new(program).args(arguments).exec();
+    Err(EngineError::Internal(format!("cannot go on: {error}")))
 }
 
 fn command() -> clap::Command {

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use clap::Args;
 
-use crate::agent::rehearsal::Speed;
 use crate::engine::host::Wanted;
 use crate::engine::places::StateRoot;
 use crate::engine::session;
@@ -13,18 +12,28 @@ use crate::model::ids::RunId;
 use crate::model::stop::StopReason;
 
 use super::headless::Format;
+use super::run::Manner;
+use super::watch::Look;
 use super::{Outcome, outcome, run, select, text};
 
 #[derive(Debug, Args)]
 pub struct Options {
     /// The run; default: the run of this directory.
     run: Option<String>,
-    /// Print one JSON object per event.
+    /// Print readable lines instead of opening the console (the default without a terminal).
     #[arg(long)]
+    headless: bool,
+    /// Print one JSON object per event.
+    #[arg(long, conflicts_with = "headless")]
     json: bool,
+    /// Go on without a screen, and give the prompt back.
+    #[arg(long, conflicts_with_all = ["headless", "json"])]
+    detach: bool,
     /// Try again although the last three tries got nowhere.
     #[arg(long)]
     insist: bool,
+    #[command(flatten)]
+    look: Look,
 }
 
 pub fn main(here: &Path, options: &Options) -> Outcome {
@@ -39,7 +48,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
         return complete(&root, &selected.run, &state, format);
     }
     let wanted = Wanted::Again { run: selected.run.clone(), insist: options.insist };
-    run::headless(&root, wanted, format, Speed::Times(1.0))
+    run::start(wanted, Manner::of(options.headless, options.json, options.detach), &options.look, true)
 }
 
 /// Only a stop signal leaves something to go on with.

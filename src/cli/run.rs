@@ -1,6 +1,7 @@
 //! `nightloop run`: starts the loop of this directory.
 
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Args;
 
@@ -13,38 +14,95 @@ use crate::engine::session::{Attendance, read_declaration};
 use crate::machine::run::RunState;
 
 use super::headless::{Format, Headless};
-use super::{Outcome, outcome, text};
+use super::hold::{self, Ground};
+use super::watch::{self, Look, Plan};
+use super::{Outcome, auto, outcome, text};
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct Options {
-    /// Print readable lines (the default).
+    /// Print readable lines instead of opening the console (the default without a terminal).
     #[arg(long)]
     headless: bool,
     /// Print one JSON object per event.
     #[arg(long, conflicts_with = "headless")]
     json: bool,
-    /// The declaration to run.
-    #[arg(long, value_name = "FILE", default_value = "loop.yaml")]
-    file: String,
+    /// Start without a screen, and give the prompt back; `nightloop attach` watches it.
+    #[arg(long, conflicts_with_all = ["headless", "json"])]
+    detach: bool,
+    /// Start at once, without the ready screen.
+    #[arg(long)]
+    start: bool,
+    /// The declaration to run [default: loop.yaml].
+    #[arg(long, value_name = "FILE")]
+    file: Option<String>,
+    #[command(flatten)]
+    look: Look,
 }
 
 pub fn main(here: &Path, options: &Options) -> Outcome {
-    let format = if options.json { Format::Json } else { Format::Lines };
-    start(here, &options.file, format, Speed::Times(1.0))
+    // Read first: what is wrong with it is said on the plain terminal, before anything is drawn or written.
+    let declaration = read_declaration(&here.join(options.file.as_deref().unwrap_or("loop.yaml")))?;
+    let wanted = Wanted::New { workspace: here.to_owned(), declaration };
+    let manner = Manner::of(options.headless, options.json, options.detach);
+    start(wanted, manner, &options.look, options.start)
 }
 
-/// Reads, checks, creates, runs.
-pub fn start(workspace: &Path, file: &str, format: Format, speed: Speed) -> Outcome {
-    let declaration = read_declaration(&workspace.join(file))?;
-    let root = StateRoot::locate()?;
-    headless(&root, Wanted::New { workspace: workspace.to_owned(), declaration }, format, speed)
+/// How a run is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    Console,
+    Detached,
+    Headless(Format),
+}
+
+impl Manner {
+    pub fn of(headless: bool, json: bool, detach: bool) -> Self {
+        match (json, detach) {
+            (true, _) => Self::Headless(Format::Json),
+            (false, true) => Self::Detached,
+            (false, false) if headless || !watch::has_terminal() => Self::Headless(Format::Lines),
+            (false, false) => Self::Console,
+        }
+    }
+}
+
+/// Runs what is wanted in the manner that is asked for.
+pub fn start(wanted: Wanted, manner: Manner, look: &Look, at_once: bool) -> Outcome {
+    let speed = Speed::Times(1.0);
+    match manner {
+        Manner::Headless(format) => headless(&StateRoot::locate()?, wanted, format, speed),
+        Manner::Detached if hold::is_held() => watch::in_the_dark(wanted, speed),
+        Manner::Detached => hold::hold(Ground::Nothing),
+        Manner::Console if hold::is_held() => {
+            let plan = Plan { wanted, speed, start: at_once, auto: None, greeting: None };
+            Ok(watch::over_own_run(look, plan)?.code)
+        }
+        Manner::Console => hold::hold(Ground::Terminal),
+    }
+}
+
+/// Who answers what a run without a console asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answers {
+    /// Nobody: it stops and says what it needs.
+    Nobody,
+    /// The demo itself.
+    Demo,
 }
 
 /// Drives a run with lines on stdout.
 pub fn headless(root: &StateRoot, wanted: Wanted, format: Format, speed: Speed) -> Outcome {
+    headless_with(root, wanted, format, speed, Answers::Nobody)
+}
+
+pub fn headless_with(root: &StateRoot, wanted: Wanted, format: Format, speed: Speed, answers: Answers) -> Outcome {
+    let attendance = match answers {
+        Answers::Nobody => Attendance::Headless,
+        Answers::Demo => Attendance::Watched,
+    };
     let again = matches!(wanted, Wanted::Again { .. });
     runtime()?.block_on(async {
-        let opened = host::open(root, wanted, Attendance::Headless, speed).await?;
+        let opened = host::open(root, wanted, attendance, speed).await?;
         let state = &opened.session.state;
         if format == Format::Lines {
             if again {
@@ -55,8 +113,12 @@ pub fn headless(root: &StateRoot, wanted: Wanted, format: Format, speed: Speed) 
             }
         }
         let mut observer = Headless::new(format);
-        let (orders, inbox) = Orders::channel();
-        let result = host::drive(opened, Hub::default(), &orders, inbox, &mut observer).await;
+        let (hub, (orders, inbox)) = (Hub::default(), Orders::channel());
+        if answers == Answers::Demo {
+            let (run_dir, workspace) = (opened.session.run_dir.clone(), opened.session.workspace.clone());
+            auto::answer_all(hub.clone(), run_dir, orders.clone(), workspace, Duration::ZERO);
+        }
+        let result = host::drive(opened, hub, &orders, inbox, &mut observer).await;
         drop(observer);
         let state = result?;
         if format == Format::Lines {

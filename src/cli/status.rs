@@ -12,7 +12,7 @@ use crate::machine::run::RunState;
 
 use super::{Outcome, outcome, select, text};
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct Options {
     /// The run; default: the run of this directory.
     run: Option<String>,

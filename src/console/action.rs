@@ -96,6 +96,7 @@ actions! {
     RaiseBudget = ("raise-budget", Global, Act, "b", "budget", "Raise a limit (recorded as your override)."),
     Copy = ("copy", Global, Look, "y", "copy", "Copy what is selected, and save it to a file."),
     OpenEditor = ("open-editor", Global, Look, "e", "editor", "Open what is selected in $EDITOR."),
+    OpenShell = ("open-shell", Global, Act, "!", "shell", "Open a shell in the workspace; the run goes on meanwhile."),
     Freeze = ("freeze", Global, Look, "z", "freeze", "Hold the view still, or let it go on."),
     GoLive = ("go-live", Global, Look, "L", "live", "Go back from an earlier moment to now."),
     NextTheme = ("next-theme", Global, Look, "t", "theme", "Use the next theme."),

@@ -9,6 +9,8 @@ use crate::model::digest::Digest;
 use crate::model::ids::RunId;
 use crate::model::safe::Safe;
 
+use super::screens::welcome::Choice;
+
 /// Something for the shell to do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cmd {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::evidence::render;
 use crate::evidence::store::{self, Durability};
 use crate::machine::event::{
     BudgetRaised, DecisionAnswered, DecisionSettled, Event, PauseBegan, PauseLifted, PauseRequested, Probe,
@@ -44,6 +45,10 @@ impl Driver<'_> {
             (Some(asked), minutes) if minutes > 0 => Some((asked, Duration::from_secs(minutes.saturating_mul(60)))),
             _ => None,
         };
+        if self.waiting_since.is_none() {
+            // Whoever looks without a console finds what is asked.
+            self.write_evidence(&render::of_run(&self.session.state), Durability::Replaceable)?;
+        }
         let began = *self.waiting_since.get_or_insert_with(Instant::now);
         let deadline = async {
             match patience_ends {

@@ -8,6 +8,15 @@ use crate::model::ids::RunId;
 
 use super::error::EngineError;
 
+/// The operator's own files: `NIGHTLOOP_CONFIG_DIR`, else `$XDG_CONFIG_HOME/nightloop`.
+pub fn config_dir() -> Option<PathBuf> {
+    if let Some(dir) = std::env::var_os("NIGHTLOOP_CONFIG_DIR").filter(|dir| !dir.is_empty()) {
+        return Some(PathBuf::from(dir));
+    }
+    use etcetera::BaseStrategy;
+    etcetera::choose_base_strategy().ok().map(|base| base.config_dir().join("nightloop"))
+}
+
 /// The directory that holds all runs of this user.
 #[derive(Debug, Clone)]
 pub struct StateRoot(PathBuf);

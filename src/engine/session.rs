@@ -63,6 +63,7 @@ impl Attendance {
 }
 
 /// A declaration as read from disk.
+#[derive(Debug, Clone)]
 pub struct Declaration {
     pub file: LoopFile,
     pub sha256: Digest,

@@ -14,6 +14,7 @@ use crate::model::canonical;
 use crate::model::digest::Digest;
 use crate::model::learnings::{NorthstarDirection, SpecVersion};
 
+use super::people;
 use super::report;
 
 /// One rendered file.
@@ -117,6 +118,12 @@ pub fn of_run(state: &RunState) -> Vec<Rendered> {
     }
     if let Some(log) = drift_log(state) {
         add("northstar_drift.log", log, "log");
+    }
+    if let Some(decisions) = people::decisions(state) {
+        add("decisions.json", document::text(&decisions), "log");
+    }
+    if let Some(inbox) = people::inbox(state) {
+        add("inbox.md", inbox, "log");
     }
     if state.halt.is_some() {
         add("agents_md_final.md", state.learnings_document(), "snapshot");

@@ -1,0 +1,71 @@
+//! Answers the demo's questions where nobody is there to: `demo --auto`, or a demo without a terminal.
+//!
+//! Only the demo has this. A real run waits for a person, or stops.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::engine::command::{Command, Orders};
+use crate::engine::host::runtime;
+use crate::engine::hub::{Heard, Hub};
+use crate::engine::session;
+use crate::journal::RunDir;
+use crate::machine::operator::Decision;
+use crate::machine::run::RunState;
+use crate::model::decision::{Answer, Request};
+
+/// Who answers, for the record.
+const NAME: &str = "demo --auto";
+/// What a person would put into titles.txt.
+const TITLES: &str = "Hello, World!\nTen  Things You Did Not Know\n";
+
+/// Answers everything this run asks, after a moment in which it can be read.
+pub fn answer_all(hub: Hub, run_dir: RunDir, orders: Orders, workspace: PathBuf, moment: Duration) {
+    // Without the thread the demo waits for a person, as any run does.
+    let _ = std::thread::Builder::new().name("auto".to_owned()).spawn(move || {
+        if let Ok(runtime) = runtime() {
+            runtime.block_on(answer(hub, run_dir, orders, workspace, moment));
+        }
+    });
+}
+
+async fn answer(hub: Hub, run_dir: RunDir, orders: Orders, workspace: PathBuf, moment: Duration) {
+    let mut ear = hub.listen(&run_dir);
+    let mut state: Option<RunState> = None;
+    while let Ok(heard) = ear.next().await {
+        match heard {
+            Heard::Ended => return,
+            Heard::Live(_) => {}
+            Heard::Events(records) => {
+                for record in &records {
+                    if session::fold_record(&mut state, record).is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+        let Some(decision) = state.as_ref().and_then(|state| state.operator.open().next()) else { continue };
+        tokio::time::sleep(moment).await;
+        if let Some(answer) = fitting(decision, &workspace) {
+            let command = Command::Answer { id: decision.id, answer, note: None, document: None };
+            // Somebody else may have been faster.
+            let _ = orders.send(command, NAME).await;
+        }
+    }
+}
+
+fn fitting(decision: &Decision, workspace: &std::path::Path) -> Option<Answer> {
+    Some(match &decision.request {
+        Request::HumanAction { .. } => {
+            std::fs::write(workspace.join("titles.txt"), TITLES).ok()?;
+            Answer::Done
+        }
+        Request::Refinement { after, .. } => Answer::Approve { result: *after },
+        Request::Question { choices, .. } => Answer::Text(choices.first()?.clone()),
+        Request::Permission { .. } => Answer::Allow,
+        Request::Vision { .. }
+        | Request::Tampering { .. }
+        | Request::Escalation { .. }
+        | Request::SpendLimit { .. } => return None,
+    })
+}

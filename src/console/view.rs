@@ -1,0 +1,68 @@
+//! Draws the model. Pure: no clock, no files, no locks.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use super::bars::{self, HeaderInfo};
+use super::model::{Model, Screen};
+use super::overlays::Stage;
+use super::panes::PaneId;
+
+/// Below this height the header has one row.
+const ROOM_FOR_TABS: u16 = 12;
+/// From this height on a message has a row of its own.
+const ROOM_FOR_MESSAGE: u16 = 20;
+
+/// The parts of the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Areas {
+    pub header: Rect,
+    pub body: Rect,
+    pub footer: Rect,
+}
+
+/// Divides the screen: the body gets what the bars leave, and is never larger than the screen.
+pub fn areas(size: Rect) -> Areas {
+    let header = match size.height {
+        0..=2 => 0,
+        3..ROOM_FOR_TABS => 1,
+        _ => bars::HEADER_ROWS,
+    };
+    let footer = match size.height {
+        0..=3 => 0,
+        4..ROOM_FOR_MESSAGE => bars::FOOTER_ROWS,
+        _ => bars::FOOTER_ROWS + 1,
+    };
+    let body = size.height.saturating_sub(header + footer);
+    Areas {
+        header: Rect { height: header, ..size },
+        body: Rect { y: size.y + header, height: body, ..size },
+        footer: Rect { y: size.y + header + body, height: footer, ..size },
+    }
+}
+
+pub fn view(frame: &mut Frame<'_>, model: &Model) {
+    let areas = areas(frame.area());
+    let theme = &model.world.theme;
+    let scene = model.world.scene(model.overlays.is_empty());
+    match &model.screen {
+        Screen::Welcome(welcome) if model.shown != PaneId::Runs => welcome.view(frame, areas.body, theme),
+        Screen::Ready(ready) if model.shown != PaneId::Runs => ready.view(frame, areas.body, theme),
+        Screen::Welcome(_) | Screen::Ready(_) => {}
+        Screen::Run => {
+            if let Some(scene) = &scene {
+                let info = HeaderInfo { shown: Some(model.shown), frozen: model.world.frozen() };
+                bars::header(frame, areas.header, scene, &info);
+                model.panes.get(model.shown).view(frame, areas.body, scene);
+            }
+        }
+    }
+    let scopes = model.scopes();
+    let hints = model.keymap.hints(&scopes, model.world.read_only);
+    bars::footer(frame, areas.footer, theme, &hints, model.message.as_ref());
+    let stage =
+        Stage { scene: scene.as_ref(), theme, keymap: &model.keymap, read_only: model.world.read_only };
+    for overlay in &model.overlays {
+        overlay.view(frame, areas.body, &stage);
+    }
+}

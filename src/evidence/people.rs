@@ -1,0 +1,82 @@
+//! What people were asked and said, as files: decisions.json for the record, inbox.md for whoever has to answer.
+
+use serde_json::{Value, json};
+
+use crate::machine::operator::{Decision, DecisionStatus, SteerStatus};
+use crate::machine::run::RunState;
+use crate::model::decision::Request;
+use crate::model::learnings::flatten;
+
+/// Everything between the run and people; `None` where they had nothing to do with each other.
+pub fn decisions(state: &RunState) -> Option<Value> {
+    let operator = &state.operator;
+    if operator.decisions.is_empty() && operator.steers.is_empty() && operator.overrides.is_empty() {
+        return None;
+    }
+    let decisions: Vec<Value> = operator.decisions.iter().map(decision).collect();
+    let words: Vec<Value> = operator
+        .steers
+        .iter()
+        .map(|steer| {
+            let (status, call) = match &steer.status {
+                SteerStatus::Queued => ("queued", None),
+                SteerStatus::Delivered { call } => ("delivered", Some(call)),
+                SteerStatus::Acknowledged { call } => ("acknowledged", Some(call)),
+            };
+            json!({"number": steer.number, "by": steer.by, "text": steer.text, "status": status, "call": call})
+        })
+        .collect();
+    Some(json!({
+        "decisions": decisions,
+        "words": words,
+        "overrides": operator.overrides,
+        "waited_millis": operator.waited_millis,
+    }))
+}
+
+fn decision(decision: &Decision) -> Value {
+    json!({
+        "id": decision.id.to_string(),
+        "request": decision.request,
+        "why": decision.why,
+        "status": match decision.status {
+            DecisionStatus::Open => "open",
+            DecisionStatus::Answered => "answered",
+            DecisionStatus::Closed => "closed",
+        },
+        "answer": decision.answer,
+        "checks": decision.checks,
+        "last_check": decision.last_check,
+        "detail": decision.detail,
+    })
+}
+
+/// The brief for a person: what waits, why, and how to answer. `None`: nothing ever waited.
+pub fn inbox(state: &RunState) -> Option<String> {
+    if state.operator.decisions.is_empty() {
+        return None;
+    }
+    let mut open = state.operator.open().peekable();
+    if open.peek().is_none() {
+        return Some("# Nothing waits for a person\n".to_owned());
+    }
+    let mut text = format!(
+        "# Waiting for a person\n\nRun {} in {}. If nobody answers: {}.\n",
+        state.run(),
+        state.state,
+        state.operator.patience.describe()
+    );
+    for decision in open {
+        text.push_str(&format!("\n## {} {}\n\n", decision.id, decision.request.name()));
+        for line in decision.request.gist().lines() {
+            text.push_str(&format!("> {}\n", flatten(line)));
+        }
+        text.push_str(&format!("\nWhy: {}\n", flatten(&decision.why)));
+        if let Request::HumanAction { verify: Some(argv), .. } = &decision.request {
+            text.push_str(&format!("Verified by: `{}`\n", flatten(&argv.join(" "))));
+        }
+        text.push_str(&format!("Answer: `nightloop answer {} …` (`nightloop inbox` says how)\n", decision.id));
+    }
+    text.push_str("\nThen: `nightloop resume`\n");
+    Some(text)
+}
