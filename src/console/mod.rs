@@ -11,6 +11,8 @@ pub mod action;
 pub mod charts;
 pub mod cmd;
 pub mod feed;
+pub mod hunks;
+pub mod keymap;
 pub mod overlays;
 pub mod panes;
 #[cfg(test)]
