@@ -14,6 +14,7 @@ use crossterm::event::{KeyEvent, KeyEventKind};
 use super::action::{Action, Scope, Weight};
 use crate::model::diagnose::Diagnostic;
 
+pub use file::title as scope_title;
 pub use key::Key;
 
 /// Most useful first: what a footer shows of the actions that work everywhere.

@@ -212,7 +212,7 @@ fn wrapped(text: &str) -> Vec<String> {
 }
 
 /// A scope as a heading.
-pub(crate) const fn title(scope: Scope) -> &'static str {
+pub const fn title(scope: Scope) -> &'static str {
     match scope {
         Scope::Global => "Everywhere",
         Scope::Move => "Moving",
