@@ -83,7 +83,7 @@ impl Budget {
             return vec![Line::from(Span::styled("There is no run yet.", theme.style(Role::Muted)))];
         };
         let rows = Dimension::ALL.into_iter().enumerate().map(|(index, dimension)| {
-            let line = row(scene.run, dimension, stage);
+            let line = row(scene.run, dimension, columns, stage);
             picked(theme, super::super::widget::clip_line(theme, line, columns.saturating_sub(2)), index == self.cursor)
         });
         rows.collect()
@@ -116,15 +116,19 @@ fn spent(spent: &Spent, dimension: Dimension) -> Option<String> {
     }
 }
 
-fn row(run: &RunState, dimension: Dimension, stage: &Stage<'_>) -> Line<'static> {
+fn row(run: &RunState, dimension: Dimension, columns: usize, stage: &Stage<'_>) -> Line<'static> {
     let theme = stage.theme;
     let used = spent(&run.spent, dimension).unwrap_or_else(|| "unknown".to_owned());
     let limit = run.limits.of(dimension);
-    let shown = limit.clone().unwrap_or_else(|| "no limit".to_owned());
+    let shown = limit.clone().map_or_else(|| ", no limit".to_owned(), |limit| format!(" of {limit}"));
+    let wide = columns >= 60;
+    let label = if wide { format!("{:<22}", word(dimension)) } else { format!("{} ", word(dimension)) };
+    let used = if wide { format!("{used:>12}") } else { used };
+    let shown = if wide { format!("{shown:<16}") } else { format!("{shown} ") };
     let mut spans = vec![
-        Span::styled(format!("{:<22}", word(dimension)), theme.style(Role::Text)),
-        Span::styled(format!("{used:>12}"), theme.style(Role::Text)),
-        Span::styled(format!(" of {shown:<12}"), theme.style(Role::Muted)),
+        Span::styled(label, theme.style(Role::Muted)),
+        Span::styled(used, theme.style(Role::Text)),
+        Span::styled(shown, theme.style(Role::Muted)),
     ];
     let seconds = matches!(dimension, Dimension::TotalSeconds | Dimension::IterationSeconds);
     if let Some(seconds) = limit.filter(|_| seconds).and_then(|limit| limit.parse::<u64>().ok()) {

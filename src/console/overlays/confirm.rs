@@ -55,7 +55,7 @@ impl Confirm {
     fn keys(&self, stage: &Stage<'_>) -> Keys {
         match barred(stage) {
             Some(_) => keys(&[("esc", "close")]),
-            None => keys(&[("y", self.yes), ("n esc", self.no)]),
+            None => keys(&[("y", self.yes), ("n/esc", self.no)]),
         }
     }
 

@@ -13,6 +13,7 @@ use super::super::theme::Role;
 use super::super::widget::{clip, width};
 use super::input::{Input, Lines, Typed};
 use super::sheet::{Keys, Sheet, cancels, furthest, keys, rows};
+use super::text::wrap;
 use super::{Overlay, Response, Stage};
 
 /// Columns of the keys and of the action's name.
@@ -22,6 +23,8 @@ const NAME_COLUMNS: usize = 22;
 const WITH_NAMES: usize = 96;
 
 pub struct Help {
+    /// In force where it was opened; these come first.
+    near: Vec<Scope>,
     scroll: usize,
     /// Search text; with the keys while `typing`.
     filter: Input,
@@ -29,9 +32,11 @@ pub struct Help {
     area: Rect,
 }
 
-impl Default for Help {
-    fn default() -> Self {
-        Self { scroll: 0, filter: Input::new(Lines::One, 200), typing: false, area: Rect::default() }
+impl Help {
+    /// `scopes`: those in force where it was opened.
+    pub fn new(scopes: &[Scope]) -> Self {
+        let near = scopes.iter().copied().filter(|scope| !matches!(scope, Scope::Global | Scope::Move)).collect();
+        Self { near, scroll: 0, filter: Input::new(Lines::One, 200), typing: false, area: Rect::default() }
     }
 }
 
@@ -58,6 +63,11 @@ impl Help {
         let mut out: Vec<Line<'static>> = Vec::new();
         let mut scopes: Vec<Scope> = Action::ALL.iter().map(|action| action.scope()).collect();
         scopes.dedup();
+        scopes.sort_by_key(|scope| !self.near.contains(scope));
+        if stage.read_only {
+            let text = format!("{} marks what read-only mode leaves out.", theme.glyphs().no);
+            out.push(Line::from(Span::styled(text, theme.style(Role::Warning))));
+        }
         for scope in scopes {
             let shown: Vec<Action> =
                 Action::ALL.iter().copied().filter(|a| a.scope() == scope && found(*a, &wanted, stage)).collect();
@@ -68,7 +78,7 @@ impl Help {
                 out.push(Line::default());
             }
             out.push(Line::from(Span::styled(scope_title(scope), theme.style(Role::Heading))));
-            out.extend(shown.into_iter().map(|action| row(action, columns, stage)));
+            out.extend(shown.into_iter().flat_map(|action| row(action, columns, stage)));
         }
         if out.is_empty() {
             out.push(Line::from(Span::styled("No action has these words.", theme.style(Role::Muted))));
@@ -97,21 +107,37 @@ fn found(action: Action, wanted: &str, stage: &Stage<'_>) -> bool {
     wanted.split_whitespace().all(|word| text.contains(word))
 }
 
-fn row(action: Action, columns: usize, stage: &Stage<'_>) -> Line<'static> {
+/// As many rows as the sentence needs.
+fn row(action: Action, columns: usize, stage: &Stage<'_>) -> Vec<Line<'static>> {
     let theme = stage.theme;
+    let gone = stage.read_only && action.weight() == Weight::Act;
+    let mark = if gone { theme.glyphs().no } else { " " };
     let keys = stage.keymap.keys(action).join(" ");
     let keys = if keys.is_empty() { "(no key)".to_owned() } else { keys };
-    let keys = clip(theme, &keys, KEY_COLUMNS);
-    let pad = KEY_COLUMNS.saturating_sub(width(&keys)) + 1;
-    let gone = stage.read_only && action.weight() == Weight::Act;
-    let key_role = if gone { Role::Muted } else { Role::Key };
-    let mut spans = vec![Span::raw("  "), Span::styled(keys, theme.style(key_role)), Span::raw(" ".repeat(pad))];
+    // A narrow box gives half of itself to the keys.
+    let key_columns = KEY_COLUMNS.min(columns / 2);
+    let keys = clip(theme, &keys, key_columns);
+    let pad = key_columns.saturating_sub(width(&keys)) + 1;
+    let mut lead = vec![
+        Span::styled(format!("{mark} "), theme.style(Role::Warning)),
+        Span::styled(keys, theme.style(if gone { Role::Muted } else { Role::Key })),
+        Span::raw(" ".repeat(pad)),
+    ];
     if columns >= WITH_NAMES {
-        spans.push(Span::styled(format!("{:<NAME_COLUMNS$} ", action.name()), theme.style(Role::Muted)));
+        lead.push(Span::styled(format!("{:<NAME_COLUMNS$} ", action.name()), theme.style(Role::Muted)));
     }
-    let note = if gone { " (not in read-only mode)" } else { "" };
-    spans.push(Span::styled(format!("{}{note}", action.help()), theme.style(Role::Text)));
-    Line::from(spans)
+    let indent: usize = lead.iter().map(Span::width).sum();
+    let role = if gone { Role::Muted } else { Role::Text };
+    wrap(action.help(), columns.saturating_sub(indent))
+        .into_iter()
+        .enumerate()
+        .map(|(index, text)| {
+            let text = Span::styled(text, theme.style(role));
+            let mut spans = if index == 0 { lead.clone() } else { vec![Span::raw(" ".repeat(indent))] };
+            spans.push(text);
+            Line::from(spans)
+        })
+        .collect()
 }
 
 impl Overlay for Help {
@@ -195,7 +221,7 @@ mod tests {
     #[test]
     fn looks() {
         let staged = Staged::running();
-        let mut help = Help::default();
+        let mut help = Help::new(&[Scope::Agent, Scope::Move, Scope::Global]);
         insta::assert_snapshot!("help_80x20", staged.screen(&mut help, 80, 20));
         insta::assert_snapshot!("help_120x36", staged.screen(&mut help, 120, 36));
         let mut plain = Staged::running().ascii();
@@ -207,7 +233,7 @@ mod tests {
     #[test]
     fn every_action_can_be_reached_and_found() {
         let staged = Staged::running();
-        let mut help = Help::default();
+        let mut help = Help::new(&[Scope::Agent, Scope::Move, Scope::Global]);
         let everything = staged.screen(&mut help, 140, 120);
         for action in Action::ALL {
             assert!(everything.contains(action.help()), "{action:?}");
@@ -220,7 +246,7 @@ mod tests {
         let found = staged.screen(&mut help, 80, 20);
         assert!(found.contains("Stop the run now") && !found.contains("Move up"), "{found}");
         staged.press(&mut help, KeyCode::Esc);
-        assert!(staged.screen(&mut help, 80, 20).contains("Show all runs"));
+        assert!(staged.screen(&mut help, 80, 20).contains("Follow new text"));
         assert!(matches!(staged.press(&mut help, KeyCode::Esc).next, Next::Close));
     }
 }

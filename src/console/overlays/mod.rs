@@ -8,7 +8,7 @@ pub mod allowed;
 pub mod budget;
 pub mod confirm;
 pub mod help;
-//INBOX1
+pub mod inbox;
 mod input;
 pub mod palette;
 pub mod prompt;
@@ -32,7 +32,7 @@ use super::theme::Theme;
 pub use budget::Budget;
 pub use confirm::Confirm;
 pub use help::Help;
-//INBOX2
+pub use inbox::Inbox;
 pub use palette::Palette;
 pub use prompt::Prompt;
 pub use quit::Quit;

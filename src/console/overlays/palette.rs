@@ -176,8 +176,7 @@ impl Overlay for Palette {
         if body.is_empty() {
             return;
         }
-        let prompt = format!("{} ", theme.glyphs().folded);
-        frame.render_widget(Span::styled(prompt, theme.style(Role::Key)), Rect { height: 1, ..body });
+        frame.render_widget(Span::styled(": ", theme.style(Role::Key)), Rect { height: 1, ..body });
         let shift = 2.min(body.width);
         self.query.view(frame, Rect { x: body.x + shift, width: body.width - shift, height: 1, ..body }, theme);
         let below = Rect { y: body.y + 1, height: body.height - 1, ..body };

@@ -115,6 +115,7 @@ fn receipt(steer: &Steer, columns: usize, stage: &Stage<'_>) -> Line<'static> {
         SteerStatus::Acknowledged { call } => (glyphs.yes, format!("acknowledged by {}", Safe::line(call)), Role::Good),
     };
     let age = stage.scene.and_then(|scene| scene.since(&steer.ts)).map(duration).unwrap_or_default();
+    let age = if columns < 50 { String::new() } else { age };
     let state = format!("{mark} {word}");
     let room = columns.saturating_sub(width(&state) + width(&age) + 5);
     Line::from(vec![

@@ -53,7 +53,7 @@ impl Situation {
             Self::Ours { may_stop: true } => keys(&[("d", "detach"), ("s", "stop the run"), ("esc", "stay")]),
             Self::Ours { may_stop: false } => keys(&[("d", "detach"), ("esc", "stay")]),
             Self::Elsewhere | Self::Replay | Self::Lost | Self::Ended | Self::NoRun => {
-                keys(&[("q enter", "leave"), ("esc", "stay")])
+                keys(&[("q/enter", "leave"), ("esc", "stay")])
             }
         }
     }

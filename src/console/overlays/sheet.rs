@@ -10,7 +10,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph};
 
 use super::super::theme::{Role, Theme};
-use super::super::widget::{clip_line, inside, key_hint, panel, width};
+use super::super::widget::{clip, clip_line, inside, key_hint, panel, width};
 
 /// Below this the whole screen is used.
 const SMALL: (u16, u16) = (60, 16);
@@ -60,7 +60,8 @@ impl Sheet {
     /// Clears its place, draws the frame, the title and the keys.
     pub fn draw(&self, frame: &mut Frame<'_>, theme: &Theme, title: &str, keys: &Keys) {
         frame.render_widget(Clear, self.outer);
-        frame.render_widget(panel(theme, title, true), self.outer);
+        let title = clip(theme, title, usize::from(self.outer.width.saturating_sub(4)));
+        frame.render_widget(panel(theme, &title, true), self.outer);
         let lines: Vec<Line<'_>> = key_lines(keys, usize::from(self.keys.width))
             .into_iter()
             .map(|row| {
