@@ -12,6 +12,8 @@ pub mod charts;
 pub mod cmd;
 pub mod feed;
 pub mod load;
+pub mod hunks;
+pub mod keymap;
 pub mod overlays;
 pub mod panes;
 #[cfg(test)]
