@@ -16,5 +16,7 @@ pub mod panes;
 #[cfg(test)]
 mod sample;
 pub mod scene;
+pub mod scrub;
+pub mod terminal;
 pub mod theme;
 pub mod widget;

@@ -4,7 +4,6 @@ use std::io::{self, Write};
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use unicode_width::UnicodeWidthStr;
 
 use crate::model::safe::Safe;
 
@@ -91,6 +90,8 @@ pub fn write_lines(out: &mut dyn Write, lines: &[Line<'_>], depth: Option<Depth>
 
 #[cfg(test)]
 mod tests {
+    use unicode_width::UnicodeWidthStr;
+
     use super::super::{Glyphs, Themes};
     use super::*;
 
