@@ -2,7 +2,12 @@
 
 use std::io::Write;
 
-pub use crate::model::learnings::flatten as safe;
+use crate::model::safe::Safe;
+
+/// Untrusted text as one line that may be printed.
+pub fn safe(text: &str) -> String {
+    Safe::line(text.trim()).to_string()
+}
 
 /// One line to stdout; a reader that went away is not our problem.
 pub fn line(text: impl AsRef<str>) {

@@ -20,5 +20,7 @@ pub mod panes;
 mod sample;
 pub mod scene;
 pub mod source;
+pub mod scrub;
+pub mod terminal;
 pub mod theme;
 pub mod widget;

@@ -1,11 +1,48 @@
 //! What things look like. Only this module names a colour; everything else names a [`Role`].
+//!
+//! Here: the words, roles and glyphs. Beside: themes from files ([`Themes`]), what a terminal can show
+//! ([`Depth`]), whether it is dark ([`background`]), how a style is written ([`sgr`]). Invariant: every role
+//! has a style in every theme at every depth, and meaning never hangs on colour alone.
 
-use ratatui::style::{Color, Modifier, Style};
+pub mod background;
+mod colour;
+mod depth;
+mod file;
+mod look;
+mod preview;
+pub mod sgr;
+mod shelf;
+
 use ratatui::symbols::border;
 
-/// The meaning of a piece of text or line. State is always told by glyph and word as well.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
+pub use background::Background;
+pub use depth::{Depth, GlyphChoice};
+pub use file::Problem;
+pub use look::Theme;
+pub use preview::{preview, write_lines};
+pub use shelf::Themes;
+
+macro_rules! roles {
+    ($($(#[$doc:meta])* $role:ident,)+) => {
+        /// The meaning of a piece of text or line. State is always told by glyph and word as well.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Role {
+            $($(#[$doc])* $role,)+
+        }
+
+        impl Role {
+            pub const ALL: &[Self] = &[$(Self::$role,)+];
+
+            /// Its name in theme files: `border-focused`.
+            pub fn name(self) -> String {
+                let word = match self { $(Self::$role => stringify!($role),)+ };
+                kebab(word)
+            }
+        }
+    };
+}
+
+roles! {
     Text,
     Muted,
     Title,
@@ -174,48 +211,13 @@ impl Glyphs {
     };
 }
 
-/// Styles by role, with the signs to draw them with.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Theme {
-    name: String,
-    glyphs: Glyphs,
-    colours: bool,
-}
-
-impl Theme {
-    /// Dark, with colours: the default of views and tests until a file is read.
-    pub fn dark() -> Self {
-        Self { name: "dark".to_owned(), glyphs: Glyphs::UNICODE, colours: true }
+fn kebab(word: &str) -> String {
+    let mut out = String::new();
+    for c in word.chars() {
+        if c.is_ascii_uppercase() && !out.is_empty() {
+            out.push('-');
+        }
+        out.push(c.to_ascii_lowercase());
     }
-
-    /// No colours at all.
-    pub fn plain() -> Self {
-        Self { name: "mono".to_owned(), glyphs: Glyphs::UNICODE, colours: false }
-    }
-
-    #[must_use]
-    pub fn with_glyphs(self, glyphs: Glyphs) -> Self {
-        Self { glyphs, ..self }
-    }
-
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub fn glyphs(&self) -> &Glyphs {
-        &self.glyphs
-    }
-
-    pub fn style(&self, role: Role) -> Style {
-        let strong = matches!(
-            role,
-            Role::Title | Role::StateCurrent | Role::Key | Role::Badge | Role::Bad | Role::Heading | Role::EdgeLast
-        );
-        let style = if strong { Style::default().add_modifier(Modifier::BOLD) } else { Style::default() };
-        let style = match role {
-            Role::Selection | Role::StateCurrent | Role::Badge => style.add_modifier(Modifier::REVERSED),
-            _ => style,
-        };
-        if self.colours && matches!(role, Role::Good) { style.fg(Color::Green) } else { style }
-    }
+    out
 }
