@@ -8,13 +8,19 @@
 //! gets near a cell; the terminal is given back as it was found.
 
 pub mod action;
+pub mod activity;
+pub mod bars;
 pub mod charts;
 pub mod cmd;
 pub mod feed;
 pub mod overlays;
 pub mod panes;
+pub mod prose;
+pub mod recent;
 #[cfg(test)]
 mod sample;
 pub mod scene;
+pub mod screens;
 pub mod theme;
+pub mod why;
 pub mod widget;

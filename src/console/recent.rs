@@ -23,11 +23,25 @@ pub struct Noted<T> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// A request is out; `writing` once the first piece of the reply came.
-    Request { writing: bool },
+    Request {
+        writing: bool,
+    },
     /// The model server failed; the next attempt is waited for.
-    Failed { class: Safe, message: Safe, attempt: u32 },
-    Tool { id: String, name: Safe, summary: Safe },
-    Probe { phase: Phase, probe: Probe, argv: Safe },
+    Failed {
+        class: Safe,
+        message: Safe,
+        attempt: u32,
+    },
+    Tool {
+        id: String,
+        name: Safe,
+        summary: Safe,
+    },
+    Probe {
+        phase: Phase,
+        probe: Probe,
+        argv: Safe,
+    },
 }
 
 /// The latest marks of a run.

@@ -42,6 +42,11 @@ impl<'a> Scores<'a> {
         self.rows.is_empty()
     }
 
+    /// "it3 85 of 100": the latest.
+    pub fn last(&self) -> Option<String> {
+        self.rows.last().map(|(number, glow)| format!("it{number} {} of 100", glow.total))
+    }
+
     /// "average 86.25"; a rounded one is marked with `~`.
     pub fn average(&self) -> Option<String> {
         let sum: i128 = self.rows.iter().map(|(_, glow)| i128::from(glow.total)).sum();

@@ -160,16 +160,23 @@ pub fn draw(buffer: &mut Buffer, area: Rect, theme: &Theme, series: &Series, sca
     let (top, bottom) = heights.labels();
     let at_r_p = Plot::new(1, rows, theme.glyphs().braille);
     let r_p_row = at_r_p.row(at_r_p.level(heights.share(series.r_p)));
-    let named = |row: u16, value: String| if row == r_p_row { format!("R_p {value}") } else { value };
+    let threshold_name = format!("R_p {}", series.r_p);
+    let r_p_text = series.r_p.to_string();
+    let named = |row: u16, value: String| match row == r_p_row {
+        true if value == r_p_text => threshold_name.clone(),
+        true => format!("{value}, {threshold_name}"),
+        false => value,
+    };
     let (top, bottom) = (named(0, top), named(rows.saturating_sub(1), bottom));
-    let widest = [top.as_str(), bottom.as_str(), "R_p"].into_iter().map(widget::width).max().unwrap_or(1);
+    let widest =
+        [top.as_str(), bottom.as_str(), threshold_name.as_str()].into_iter().map(widget::width).max().unwrap_or(1);
     let axis = u16::try_from(widest).unwrap_or(u16::MAX).min(pen.width() / 3);
     let columns = pen.width().saturating_sub(axis + 1);
     let window = Window::of(series.points.len(), cursor, columns);
 
     pen.column(axis, 0, rows, theme.glyphs().line_v, Role::Border);
     let mut plot = Plot::new(columns, rows, theme.glyphs().braille);
-    threshold(&mut pen, axis, r_p_row);
+    threshold(&mut pen, axis, r_p_row, &threshold_name);
     pen.text_before(axis, 0, &top, Role::Muted);
     if rows > 1 {
         pen.text_before(axis, rows - 1, &bottom, Role::Muted);
@@ -213,11 +220,11 @@ pub fn draw(buffer: &mut Buffer, area: Rect, theme: &Theme, series: &Series, sca
 }
 
 /// The R_p line, named at the axis.
-fn threshold(pen: &mut Pen<'_>, axis: u16, row: u16) {
+fn threshold(pen: &mut Pen<'_>, axis: u16, row: u16, name: &str) {
     for x in (axis + 1..pen.width()).step_by(2) {
         pen.mark(x, row, pen.glyphs().line_h, Role::Threshold);
     }
-    pen.text_before(axis, row, "R_p", Role::Threshold);
+    pen.text_before(axis, row, name, Role::Threshold);
 }
 
 /// Iteration numbers under the chart, as many as fit.
@@ -253,7 +260,7 @@ struct Window {
 }
 
 /// Points further apart than this do not read better.
-const WIDEST_STEP: usize = 10;
+const WIDEST_STEP: usize = 16;
 
 impl Window {
     /// The latest points, moved back so far that the cursor is among them.
