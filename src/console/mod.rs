@@ -8,6 +8,8 @@
 //! gets near a cell; the terminal is given back as it was found.
 
 pub mod action;
+pub mod activity;
+pub mod bars;
 pub mod charts;
 pub mod cmd;
 pub mod feed;
@@ -16,11 +18,15 @@ pub mod hunks;
 pub mod keymap;
 pub mod overlays;
 pub mod panes;
+pub mod prose;
+pub mod recent;
 #[cfg(test)]
 mod sample;
 pub mod scene;
 pub mod source;
 pub mod scrub;
 pub mod terminal;
+pub mod screens;
 pub mod theme;
+pub mod why;
 pub mod widget;

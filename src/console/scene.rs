@@ -41,13 +41,16 @@ impl Scene<'_> {
     /// A journal time stamp as local clock time, `22:14:03`.
     pub fn clock(&self, ts: &str) -> String {
         match millis_of(ts) {
-            Some(millis) => {
-                let seconds = millis.div_euclid(1_000) + i64::from(self.utc_offset_seconds);
-                let day = seconds.rem_euclid(86_400);
-                format!("{:02}:{:02}:{:02}", day / 3_600, day / 60 % 60, day % 60)
-            }
+            Some(millis) => self.clock_at(millis),
             None => "--:--:--".to_owned(),
         }
+    }
+
+    /// Unix milliseconds as local clock time.
+    pub fn clock_at(&self, millis: i64) -> String {
+        let seconds = millis.div_euclid(1_000) + i64::from(self.utc_offset_seconds);
+        let day = seconds.rem_euclid(86_400);
+        format!("{:02}:{:02}:{:02}", day / 3_600, day / 60 % 60, day % 60)
     }
 
     /// Milliseconds since a journal time stamp.

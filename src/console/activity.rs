@@ -1,0 +1,432 @@
+//! What the run is doing at the moment that is shown, and since when: one answer for overview, header and
+//! "why is it not moving?".
+//!
+//! Not here: drawing, advice. Invariant: the first cause that holds the run is named; what only looks like
+//! one (an open request under a pause) is not.
+
+use crate::machine::call::{CallState, ToolPhase};
+use crate::machine::event::{BackpressureSeen, Phase, Probe, RunHalted};
+use crate::machine::operator::{Decision, Pause};
+use crate::machine::run::RunState;
+use crate::machine::state::State;
+use crate::model::criterion::Proof;
+use crate::model::safe::Safe;
+
+use super::recent::{Recent, Step};
+use super::scene::{Scene, millis_of};
+use super::theme::{Glyphs, Role};
+use super::widget;
+
+/// What is going on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Activity<'a> {
+    Ended(&'a RunHalted),
+    Paused {
+        by: Safe,
+    },
+    /// A person has to decide.
+    Waiting(&'a Decision),
+    /// An answer is carried out.
+    Settling(&'a Decision),
+    Stopping(&'a BackpressureSeen),
+    /// The model server wants to be left alone until then.
+    ServerWait {
+        role: &'static str,
+        until_ms: i64,
+        cause: Option<Failure>,
+    },
+    Check {
+        what: String,
+        argv: Option<Safe>,
+    },
+    /// A model was asked.
+    Reply {
+        role: &'static str,
+        model: Safe,
+        turn: u32,
+        writing: bool,
+    },
+    Tool {
+        role: &'static str,
+        name: Safe,
+        summary: Option<Safe>,
+    },
+    /// An agent between two of its steps.
+    Agent {
+        role: &'static str,
+    },
+    /// The engine itself.
+    State(State),
+}
+
+/// What the model server said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub class: Safe,
+    pub message: Safe,
+    pub attempt: u32,
+}
+
+/// What is going on, with its beginning.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Now<'a> {
+    pub activity: Activity<'a>,
+    /// Time stamp of its beginning.
+    pub since: String,
+}
+
+/// The present of the scene.
+pub fn now<'a>(scene: &Scene<'a>, recent: &Recent) -> Now<'a> {
+    let run = scene.run;
+    let last = || run.time.last_ts.clone();
+    let begun = || recent.step(run).map_or_else(last, |noted| noted.ts.clone());
+    if let Some(halted) = &run.halt {
+        return Now { activity: Activity::Ended(halted), since: last() };
+    }
+    if let Some(decision) = run.operator.open().next() {
+        return Now { activity: Activity::Waiting(decision), since: decision.asked_ts.clone() };
+    }
+    if let Some(Pause::Holding { by, since }) = &run.operator.pause {
+        return Now { activity: Activity::Paused { by: Safe::line(by) }, since: since.clone() };
+    }
+    if let Some(decision) = run.operator.unsettled() {
+        return Now { activity: Activity::Settling(decision), since: last() };
+    }
+    if let Some(seen) = &run.backpressure {
+        return Now { activity: Activity::Stopping(seen), since: last() };
+    }
+    if let Some(activity) = check(run, recent) {
+        return Now { activity, since: begun() };
+    }
+    let call = run.current.as_ref().and_then(|iteration| iteration.call.as_ref());
+    match call {
+        Some(call) => Now { activity: of_call(scene, call, recent), since: begun() },
+        None => {
+            let since = recent.entered(run).map_or_else(last, |noted| noted.ts.clone());
+            Now { activity: Activity::State(run.state), since }
+        }
+    }
+}
+
+fn check<'a>(run: &RunState, recent: &Recent) -> Option<Activity<'a>> {
+    let in_iteration = run.current.as_ref().and_then(|iteration| iteration.open_probe.clone());
+    let (phase, probe) = in_iteration.or_else(|| Some((Phase::Baseline, run.open_baseline_probe.clone()?)))?;
+    let what = match phase {
+        Phase::Baseline => format!("{} (baseline)", probe.name()),
+        Phase::Scouted => format!("{} (before the solver)", probe.name()),
+        Phase::Iteration => probe.name(),
+        Phase::Replay(number) => format!("{} (replay {number})", probe.name()),
+        Phase::Gate => format!("{} (pass-gate)", probe.name()),
+    };
+    let announced = recent.step(run).and_then(|noted| match &noted.what {
+        Step::Probe { argv, .. } => Some(argv.clone()),
+        Step::Request { .. } | Step::Failed { .. } | Step::Tool { .. } => None,
+    });
+    let argv = announced.or_else(|| declared_argv(run, &probe));
+    Some(Activity::Check { what: Safe::line(&what).to_string(), argv })
+}
+
+fn declared_argv(run: &RunState, probe: &Probe) -> Option<Safe> {
+    let Probe::Criterion(id) = probe else { return None };
+    let criterion = run.criteria.iter().find(|criterion| criterion.id == *id)?;
+    match &criterion.proof {
+        Proof::Check { argv, .. } => Some(Safe::line(&argv.join(" "))),
+        Proof::Judged => None,
+    }
+}
+
+fn of_call<'a>(scene: &Scene<'_>, call: &CallState, recent: &Recent) -> Activity<'a> {
+    let run = scene.run;
+    let role = call.role().name();
+    let step = recent.step(run).map(|noted| &noted.what);
+    if run.time.waiting_ms > 0
+        && let Some(last) = millis_of(&run.time.last_ts)
+    {
+        let cause = match step {
+            Some(Step::Failed { class, message, attempt }) => {
+                Some(Failure { class: class.clone(), message: message.clone(), attempt: *attempt })
+            }
+            _ => None,
+        };
+        let until_ms = last.saturating_add(i64::try_from(run.time.waiting_ms).unwrap_or(i64::MAX));
+        return Activity::ServerWait { role, until_ms, cause };
+    }
+    if call.request_open {
+        let writing = matches!(step, Some(Step::Request { writing: true }));
+        return Activity::Reply { role, model: Safe::line(&call.started.model), turn: call.turn, writing };
+    }
+    let running = call.tools.iter().find(|tool| matches!(tool.phase, ToolPhase::Intended { .. }));
+    match running {
+        Some(tool) => {
+            let summary = match step {
+                Some(Step::Tool { id, summary, .. }) if *id == tool.tool_use.id => Some(summary.clone()),
+                _ => None,
+            };
+            Activity::Tool { role, name: Safe::line(&tool.tool_use.name), summary }
+        }
+        None => Activity::Agent { role },
+    }
+}
+
+impl Now<'_> {
+    /// Milliseconds since it began.
+    pub fn for_millis(&self, scene: &Scene<'_>) -> u64 {
+        scene.since(&self.since).unwrap_or(0)
+    }
+
+    pub fn glyph(&self, glyphs: &Glyphs) -> &'static str {
+        match &self.activity {
+            Activity::Ended(halted) if halted.stop_reason == crate::model::stop::StopReason::Pass => glyphs.yes,
+            Activity::Ended(_) => glyphs.no,
+            Activity::Paused { .. } => {
+                if glyphs.braille {
+                    "‖"
+                } else {
+                    "="
+                }
+            }
+            Activity::Waiting(_) => glyphs.unknown,
+            Activity::Stopping(_) => "!",
+            Activity::ServerWait { .. } => {
+                if glyphs.braille {
+                    "◷"
+                } else {
+                    "~"
+                }
+            }
+            Activity::Settling(_)
+            | Activity::Check { .. }
+            | Activity::Reply { .. }
+            | Activity::Tool { .. }
+            | Activity::Agent { .. }
+            | Activity::State(_) => glyphs.current,
+        }
+    }
+
+    pub fn role(&self) -> Role {
+        match &self.activity {
+            Activity::Ended(halted) if halted.stop_reason == crate::model::stop::StopReason::Pass => Role::Good,
+            Activity::Ended(_) => Role::Bad,
+            Activity::Paused { .. } | Activity::Waiting(_) | Activity::Stopping(_) | Activity::ServerWait { .. } => {
+                Role::Warning
+            }
+            Activity::Settling(_)
+            | Activity::Check { .. }
+            | Activity::Reply { .. }
+            | Activity::Tool { .. }
+            | Activity::Agent { .. }
+            | Activity::State(_) => Role::Info,
+        }
+    }
+
+    /// Who is at it, in a word or two.
+    pub fn subject(&self) -> String {
+        match &self.activity {
+            Activity::Ended(halted) => halted.status.name().trim_start_matches("EXIT_").to_owned(),
+            Activity::Paused { .. } => "paused".to_owned(),
+            Activity::Waiting(decision) => format!("waiting for you: {}", decision.id),
+            Activity::Settling(decision) => format!("your answer to {}", decision.id),
+            Activity::Stopping(_) => "stopping".to_owned(),
+            Activity::ServerWait { .. } => "waiting for the model server".to_owned(),
+            Activity::Check { what, .. } => what.clone(),
+            Activity::Reply { role, .. } | Activity::Tool { role, .. } | Activity::Agent { role } => (*role).to_owned(),
+            Activity::State(state) => state.name().to_owned(),
+        }
+    }
+
+    /// What exactly, in one line.
+    pub fn detail(&self, scene: &Scene<'_>) -> String {
+        match &self.activity {
+            Activity::Ended(halted) => Safe::line(&halted.detail).to_string(),
+            Activity::Paused { by } => format!("by {by} since {}", scene.clock(&self.since)),
+            Activity::Waiting(decision) => {
+                format!("{}: {}", decision.request.name(), Safe::line(&decision.request.gist()))
+            }
+            Activity::Settling(decision) => match &decision.request {
+                crate::model::decision::Request::HumanAction { verify: Some(argv), .. } => {
+                    format!("verifying: {}", Safe::line(&argv.join(" ")))
+                }
+                request => format!("carrying out: {}", Safe::line(&request.gist())),
+            },
+            Activity::Stopping(seen) => {
+                let detail = Safe::line(&seen.detail);
+                if detail.is_empty() {
+                    seen.signal.describe().to_owned()
+                } else {
+                    format!("{} ({detail})", seen.signal.describe())
+                }
+            }
+            Activity::ServerWait { role, until_ms, cause } => {
+                let clock = scene.clock_at(*until_ms);
+                let left = u64::try_from(until_ms - scene.now_ms).unwrap_or(0);
+                let when = if left == 0 {
+                    "retrying now".to_owned()
+                } else {
+                    format!("until {clock}, {} left", widget::duration(left))
+                };
+                match cause {
+                    Some(failure) => format!("{when}; {}: {} ({role})", failure.class, failure.message),
+                    None => format!("{when} ({role})"),
+                }
+            }
+            Activity::Check { argv, .. } => argv.as_ref().map(Safe::to_string).unwrap_or_default(),
+            Activity::Reply { model, turn, writing: true, .. } => format!("{model} is writing, turn {}", turn + 1),
+            Activity::Reply { model, turn, writing: false, .. } => {
+                format!("waits for {model} to reply, turn {}", turn + 1)
+            }
+            Activity::Tool { name, summary: Some(summary), .. } => format!("runs {name}: {summary}"),
+            Activity::Tool { name, summary: None, .. } => format!("runs {name}"),
+            Activity::Agent { .. } => "between two steps".to_owned(),
+            Activity::State(state) => doing(*state).to_owned(),
+        }
+    }
+}
+
+/// What the engine does in a state when neither agent nor check runs.
+const fn doing(state: State) -> &'static str {
+    match state {
+        State::Init => "the run begins",
+        State::IntakeGoal => "reading the declaration",
+        State::NullCheck => "looking for what is missing",
+        State::DreamGoal => "taking the baseline, writing the plan",
+        State::SpawnSubagent => "preparing the next agent call",
+        State::CollectArtifacts => "collecting what the agents changed",
+        State::CheckHalting => "checking whether it is done",
+        State::AccumulateLearnings => "writing AGENTS.md",
+        State::GlowCheck => "checking the Northstar",
+        State::BudgetCheck => "checking gates and budgets",
+        State::ExitConverged
+        | State::ExitDiverged
+        | State::ExitBudgetExceeded
+        | State::ExitBlocked
+        | State::ExitNeedInfo => "ended",
+    }
+}
+
+/// Budget time up to now: what the journal holds, and what has passed since while the run was at work.
+pub fn elapsed(scene: &Scene<'_>) -> u64 {
+    let run = scene.run;
+    let running = scene.live && run.halt.is_none() && !run.operator.waits();
+    let since = if running { scene.since(&run.time.last_ts).unwrap_or(0) } else { 0 };
+    run.spent.millis.saturating_add(since)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::console::sample::{Sample, scene};
+    use crate::console::scene::News;
+    use crate::console::theme::Theme;
+    use crate::machine::event::{DecisionAsked, Event, LlmFailed, LlmRequested, PauseBegan, PauseRequested};
+    use crate::machine::fold::{self, Stamped};
+    use crate::model::decision::{DecisionId, Request};
+    use crate::model::digest::Digest;
+
+    /// A run at some moment, with what a pane would have learnt.
+    pub struct Moment {
+        pub run: RunState,
+        pub recent: Recent,
+        pub all: Vec<Stamped>,
+    }
+
+    impl Moment {
+        pub fn after(sample: &Sample, count: usize) -> Self {
+            let run = sample.after(count);
+            let mut recent = Recent::default();
+            for stamped in sample.events.iter().take(count) {
+                recent.learn(News::Event { stamped, state: &run, body: None });
+            }
+            Self { run, recent, all: sample.events.iter().take(count).cloned().collect() }
+        }
+
+        /// One more event, a second later.
+        pub fn then(mut self, event: impl Into<Event>) -> Self {
+            let last = self.all.last().unwrap();
+            let millis = millis_of(&last.ts).unwrap() + 1_000;
+            let ts = jiff::Timestamp::from_millisecond(millis).unwrap().to_string();
+            let (seq, mono_ms) = (last.seq + 1, last.mono_ms + 1_000);
+            let stamped = Stamped { seq, ts, mono_ms, boot: last.boot.clone(), event: event.into() };
+            fold::apply(&mut self.run, &stamped).unwrap();
+            self.recent.learn(News::Event { stamped: &stamped, state: &self.run, body: None });
+            self.all.push(stamped);
+            self
+        }
+    }
+
+    /// The third iteration, its first request about to go out.
+    pub fn agent_at_work() -> Moment {
+        let sample = Sample::demo();
+        Moment::after(&sample, sample.first("agent.started", 150))
+    }
+
+    pub fn requested(moment: Moment) -> Moment {
+        let call = moment.run.current.as_ref().unwrap().call.as_ref().unwrap().started.call.clone();
+        let request_sha256 = Digest::of(b"");
+        moment.then(LlmRequested { call, turn: 0, attempt: 0, request_sha256, reserved_tokens: 0 })
+    }
+
+    pub fn rate_limited() -> Moment {
+        let moment = requested(agent_at_work());
+        let call = moment.run.current.as_ref().unwrap().call.as_ref().unwrap().started.call.clone();
+        moment.then(LlmFailed {
+            call,
+            turn: 0,
+            attempt: 0,
+            class: "rate_limit".into(),
+            message: "5-hour limit reached\u{1b}[2J".into(),
+            wait_millis: Some(600_000),
+        })
+    }
+
+    pub fn asked() -> Moment {
+        agent_at_work().then(DecisionAsked {
+            id: DecisionId(1),
+            request: Request::Question { question: "Keep the old API?".into(), choices: Vec::new() },
+            why: "the goal does not say".into(),
+            asked_by: None,
+        })
+    }
+
+    fn sentence(moment: &Moment) -> String {
+        let theme = Theme::plain();
+        let scene = scene(&moment.run, &theme);
+        let now = now(&scene, &moment.recent);
+        format!("{} {}", now.subject(), now.detail(&scene))
+    }
+
+    #[test]
+    fn each_thing_that_can_go_on_is_named() {
+        let sample = Sample::demo();
+        let at = |kind: &str, from: usize| sentence(&Moment::after(&sample, sample.first(kind, from)));
+        assert_eq!(at("tool.intended", 43), "solver runs bash: sh checks/run.sh lowercase");
+        assert_eq!(at("probe.started", 60), "check punctuation sh checks/run.sh punctuation");
+        assert_eq!(at("probe.started", 0), "check lowercase (baseline) sh checks/run.sh lowercase");
+        assert_eq!(at("llm.requested", 30), "scout waits for rehearsal-1 to reply, turn 2");
+        assert_eq!(at("artifacts.collected", 0), "COLLECT_ARTIFACTS collecting what the agents changed");
+        assert!(at("run.halted", 0).starts_with("CONVERGED EXACT: residual 0"));
+    }
+
+    #[test]
+    fn a_limit_names_its_cause_and_its_end_and_is_harmless() {
+        let text = sentence(&rate_limited());
+        assert!(text.starts_with("waiting for the model server until "), "{text}");
+        assert!(text.contains("9 min left; rate_limit: 5-hour limit reached"), "{text}");
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+    }
+
+    #[test]
+    fn people_come_before_machines() {
+        assert_eq!(sentence(&asked()), "waiting for you: d1 question: Keep the old API?");
+        let paused = agent_at_work().then(PauseRequested { by: "ada".into() }).then(PauseBegan {});
+        assert!(sentence(&paused).starts_with("paused by ada since "), "{}", sentence(&paused));
+    }
+
+    #[test]
+    fn time_stands_still_while_a_person_is_waited_for() {
+        let theme = Theme::plain();
+        let moment = agent_at_work();
+        assert_eq!(elapsed(&scene(&moment.run, &theme)), moment.run.spent.millis + 60_000);
+        let asked = asked();
+        assert_eq!(elapsed(&scene(&asked.run, &theme)), asked.run.spent.millis);
+    }
+}

@@ -1,0 +1,130 @@
+//! What an operator sees, at the sizes that matter.
+
+use super::*;
+use crate::console::activity::tests::{Moment, agent_at_work, asked, rate_limited};
+use crate::console::sample::{Sample, scene, screen};
+use crate::console::theme::{Glyphs, Theme};
+use crate::machine::event::{RunHalted, Signal};
+use crate::machine::state::State;
+use crate::model::stop::{ExitStatus, StopReason};
+
+fn pane(moment: &Moment) -> Overview {
+    Overview { recent: moment.recent.clone(), ..Overview::new() }
+}
+
+fn drawn(pane: &Overview, moment: &Moment, width: u16, height: u16, theme: &Theme) -> String {
+    screen(width, height, |frame| pane.view(frame, frame.area(), &scene(&moment.run, theme)))
+}
+
+fn working() -> Moment {
+    let sample = Sample::demo();
+    Moment::after(&sample, sample.first("tool.intended", 215))
+}
+
+fn ended() -> Moment {
+    let sample = Sample::demo();
+    Moment::after(&sample, sample.events.len())
+}
+
+fn stopped() -> Moment {
+    working().then(RunHalted {
+        status: ExitStatus::ExitBlocked,
+        stop_reason: StopReason::BackpressureSignal,
+        forbidden_state: None,
+        last_state: State::SpawnSubagent,
+        detail: "scratch/STOP exists".into(),
+        exhausted: None,
+        signal: Some(Signal::StopFile),
+    })
+}
+
+#[test]
+fn working_screens() {
+    let moment = working();
+    insta::assert_snapshot!(drawn(&pane(&moment), &moment, 80, 20, &Theme::dark()));
+    insta::assert_snapshot!(drawn(&pane(&moment), &moment, 120, 36, &Theme::dark()));
+    let ascii = Theme::plain().with_glyphs(Glyphs::ASCII);
+    insta::assert_snapshot!(drawn(&pane(&moment), &moment, 80, 20, &ascii));
+    insta::assert_snapshot!(drawn(&pane(&moment), &moment, 40, 8, &Theme::dark()));
+    insta::assert_snapshot!(drawn(&pane(&moment), &moment, 200, 56, &Theme::dark()));
+}
+
+#[test]
+fn ended_screens() {
+    let moment = ended();
+    insta::assert_snapshot!(drawn(&pane(&moment), &moment, 80, 20, &Theme::dark()));
+    insta::assert_snapshot!(drawn(&pane(&moment), &moment, 120, 36, &Theme::dark()));
+    let moment = stopped();
+    insta::assert_snapshot!(drawn(&pane(&moment), &moment, 80, 20, &Theme::dark()));
+}
+
+#[test]
+fn waiting_screens() {
+    let moment = asked();
+    insta::assert_snapshot!(drawn(&pane(&moment), &moment, 80, 20, &Theme::dark()));
+    let moment = rate_limited();
+    insta::assert_snapshot!(drawn(&pane(&moment), &moment, 80, 20, &Theme::dark()));
+    let sample = Sample::demo();
+    let moment = Moment::after(&sample, 1);
+    insta::assert_snapshot!(drawn(&pane(&moment), &moment, 80, 20, &Theme::dark()));
+}
+
+#[test]
+fn the_cursor_moves_over_the_chart_and_follows_at_the_end() {
+    let moment = ended();
+    let theme = Theme::plain();
+    let scene = scene(&moment.run, &theme);
+    let mut pane = pane(&moment);
+    let title = |pane: &Overview| drawn(pane, &moment, 120, 36, &theme);
+    assert!(title(&pane).contains("it3 residual 0 ↓ shrinking"));
+    pane.act(Action::Left, &scene);
+    assert!(title(&pane).contains("it2 residual 2 ↓ shrinking"));
+    for _ in 0..9 {
+        pane.act(Action::Left, &scene);
+    }
+    assert!(title(&pane).contains("baseline residual 5"));
+    for _ in 0..9 {
+        pane.act(Action::Right, &scene);
+    }
+    assert_eq!(pane.cursor, None, "it follows again");
+    assert!(title(&pane).contains("linear"));
+    pane.act(Action::ToggleScale, &scene);
+    assert!(title(&pane).contains("log") && !title(&pane).contains("linear"));
+    let copied = pane.act(Action::Copy, &scene);
+    assert_eq!(copied, [Cmd::Copy { what: "residual", text: "it3 residual 0 ↓".to_owned() }]);
+}
+
+#[test]
+fn the_verdict_never_hides_the_next_action() {
+    for (width, height) in [(80, 20), (60, 14), (120, 36), (40, 10)] {
+        let text = drawn(&pane(&stopped()), &stopped(), width, height, &Theme::plain());
+        assert!(text.contains("BLOCKED") && text.contains("next"), "{width}x{height}:\n{text}");
+    }
+}
+
+#[test]
+fn a_run_that_only_began_says_what_is_not_known_yet() {
+    let sample = Sample::demo();
+    let moment = Moment::after(&sample, 1);
+    let text = drawn(&pane(&moment), &moment, 120, 36, &Theme::plain());
+    for part in ["not measured yet", "no iteration is scored yet", "no forecast before"] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+}
+
+#[test]
+fn no_size_is_too_small_or_too_large() {
+    let moments = [working(), ended(), asked(), agent_at_work()];
+    for width in (1..=300).step_by(17) {
+        for height in (1..=120).step_by(9) {
+            for moment in &moments {
+                drawn(&pane(moment), moment, width, height, &Theme::dark());
+            }
+        }
+    }
+    for width in 1..45 {
+        for height in 1..14 {
+            drawn(&pane(&moments[1]), &moments[1], width, height, &Theme::dark());
+        }
+    }
+}
