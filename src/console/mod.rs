@@ -12,9 +12,13 @@ pub mod charts;
 pub mod cmd;
 pub mod feed;
 pub mod overlays;
+pub mod paint;
 pub mod panes;
+pub mod prose;
 #[cfg(test)]
 mod sample;
 pub mod scene;
+pub mod scroll;
 pub mod theme;
+pub mod transcript;
 pub mod widget;
