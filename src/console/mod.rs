@@ -10,7 +10,9 @@
 pub mod action;
 pub mod charts;
 pub mod cmd;
+pub mod document;
 pub mod feed;
+pub mod markdown;
 pub mod overlays;
 pub mod paint;
 pub mod panes;

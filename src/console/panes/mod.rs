@@ -1,6 +1,7 @@
 //! The panes: each one thing an operator looks at. A pane keeps only where the reader is in it.
 
 pub mod agent;
+pub mod learnings;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
