@@ -145,7 +145,7 @@ fn inline(text: &str) -> (String, Vec<Piece>, Option<Link>) {
             took
         } else if let Some((artifact, took)) = artifact(from) {
             let digest: String = artifact.sha256.to_string().chars().take(SHORT).collect();
-            out.push_str(&format!("({}#{digest})", prose::line(&artifact.path)));
+            out.push_str(&format!("({}#{digest}..)", prose::line(&artifact.path)));
             pieces.push((start + 1..out.len() - 1, Role::Link));
             link.get_or_insert(artifact);
             took

@@ -10,6 +10,7 @@
 pub mod action;
 pub mod charts;
 pub mod cmd;
+pub mod diff;
 pub mod document;
 pub mod feed;
 pub mod markdown;
@@ -21,6 +22,8 @@ pub mod prose;
 mod sample;
 pub mod scene;
 pub mod scroll;
+pub mod syntax;
 pub mod theme;
 pub mod transcript;
 pub mod widget;
+pub mod words;

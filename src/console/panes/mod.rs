@@ -1,7 +1,9 @@
 //! The panes: each one thing an operator looks at. A pane keeps only where the reader is in it.
 
 pub mod agent;
+pub mod changes;
 pub mod learnings;
+pub mod timeline;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
