@@ -1,8 +1,15 @@
 //! The panes: each one thing an operator looks at. A pane keeps only where the reader is in it.
 
+<<<<<<< HEAD
 pub mod overview;
 pub mod plan;
 pub mod runs;
+=======
+pub mod agent;
+pub mod changes;
+pub mod learnings;
+pub mod timeline;
+>>>>>>> wt-text
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
