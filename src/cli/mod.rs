@@ -104,7 +104,7 @@ pub fn main() -> ExitCode {
         }
     };
     let here = arguments.directory;
-    let Some(command) = arguments.command else { return finish(here(&here)) };
+    let Some(command) = arguments.command else { return finish(console(&here)) };
     let result = match command {
         Command::Attach(options) => attach::main(&here, &options),
         Command::Replay(options) => replay::main(&here, &options),
@@ -140,14 +140,16 @@ fn finish(result: Outcome) -> ExitCode {
 }
 
 /// The console on this directory: its run where one goes on, its loop where one is declared, else a welcome.
-fn here(here: &Path) -> Outcome {
+fn console(here: &Path) -> Outcome {
     let root = StateRoot::locate()?;
     let workspace = session::canonical_workspace(here)?;
     let running = root.run_of(&workspace).filter(|run| offline::is_driven(&root, run));
     if !watch::has_terminal() {
         return match running {
             Some(_) => status::main(here, &status::Options::default()),
-            None => Err(EngineError::usage("nothing to do without a terminal", "`nightloop --help` lists the commands")),
+            None => {
+                Err(EngineError::usage("nothing to do without a terminal", "`nightloop --help` lists the commands"))
+            }
         };
     }
     let look = watch::Look::default();

@@ -28,8 +28,12 @@ pub fn main(options: &Options) -> Outcome {
             text::line(row.to_string());
         } else {
             let get = |key: &str| row[key].as_str().unwrap_or("–").to_owned();
+            let waiting = match row["waiting"].as_u64() {
+                Some(count) if count > 0 => format!("  ({count} waiting for you)"),
+                Some(_) | None => String::new(),
+            };
             text::line(format!(
-                "{run}  {:<22} {:<20} residual {:<8} {}",
+                "{run}  {:<22} {:<20} residual {:<8} {}{waiting}",
                 get("state"),
                 get("started"),
                 get("residual"),
@@ -53,6 +57,7 @@ fn row(root: &StateRoot, run: &RunId) -> serde_json::Value {
                 (None, Some(_)) | (Some(_), _) => state.state.name().to_owned(),
             },
             "started": state.started.started,
+            "waiting": state.operator.open().count(),
             "residual": state.residual_history().last().copied().flatten().map(|r| r.to_string()),
             "workspace": workspace,
         }),

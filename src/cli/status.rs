@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::engine::places::StateRoot;
 use crate::engine::session;
 use crate::journal::RunLock;
+use crate::machine::operator::Pause;
 use crate::machine::run::RunState;
 
 use super::{Outcome, outcome, select, text};
@@ -39,6 +40,17 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
         (Some(_), _) => outcome::summary(&state).into_iter().for_each(text::line),
         (None, Some(owner)) => text::line(format!("  running in {} ({owner})", doing(&state))),
         (None, None) => text::line(format!("  cut off in {}; `nightloop resume` goes on there", doing(&state))),
+    }
+    for decision in state.operator.open() {
+        let gist = text::safe(decision.request.gist().lines().next().unwrap_or_default());
+        text::line(format!("  waits for you: {} {}: {gist} (`nightloop inbox`)", decision.id, decision.request.name()));
+    }
+    match &state.operator.pause {
+        Some(Pause::Requested { by }) => text::line(format!("  pauses after this step, says {}", text::safe(by))),
+        Some(Pause::Holding { by, .. }) => {
+            text::line(format!("  paused by {}; `nightloop pause --off` goes on", text::safe(by)));
+        }
+        None => {}
     }
     if state.halt.is_none() {
         let residuals: Vec<String> =
@@ -84,6 +96,8 @@ fn as_json(state: &RunState, owner: Option<&str>) -> serde_json::Value {
         "spent": state.spent,
         "limits": state.limits,
         "resumes": state.resumes,
+        "waiting": state.operator.open().map(|decision| decision.id.to_string()).collect::<Vec<_>>(),
+        "paused": state.operator.pause.is_some(),
         "halted": state.halt,
         "exit_code": state.halt.as_ref().map(|_| outcome::exit_code(state)),
     })

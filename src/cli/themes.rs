@@ -4,9 +4,7 @@ use std::io::IsTerminal as _;
 
 use clap::Args;
 
-use crate::console::theme::depth::{Depth, GlyphChoice};
-use crate::console::theme::preview::{preview, write_lines};
-use crate::console::theme::{Glyphs, Themes};
+use crate::console::theme::{Depth, GlyphChoice, Glyphs, Themes, preview, write_lines};
 use crate::engine::error::EngineError;
 use crate::engine::places;
 
@@ -40,7 +38,10 @@ pub fn main(options: &Options) -> Outcome {
     let depth = is_tty.then(|| Depth::detect(env, is_tty));
     for name in wanted {
         let theme = themes.get(name).ok_or_else(|| {
-            EngineError::usage(format!("there is no theme `{name}`"), format!("there are {}", themes.names().join(", ")))
+            EngineError::usage(
+                format!("there is no theme `{name}`"),
+                format!("there are {}", themes.names().join(", ")),
+            )
         })?;
         let theme = theme.clone().with_glyphs(Glyphs::detect(env, GlyphChoice::Auto));
         let lines = preview(&theme);

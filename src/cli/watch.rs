@@ -16,12 +16,14 @@ use crate::console::screens::ready::Ready;
 use crate::console::screens::welcome::{Choice, Welcome};
 use crate::console::settings::{Settings, Wishes};
 use crate::console::source::{self, Source, Start};
+use crate::console::terminal;
 use crate::console::world::World;
 use crate::engine::error::EngineError;
 use crate::engine::host::{self, Hosted, Wanted};
 use crate::engine::offline;
 use crate::engine::places::{self, StateRoot};
 use crate::engine::session::{self, Declaration};
+use crate::engine::signals;
 use crate::model::ids::{Role, RunId};
 use crate::model::safe::Safe;
 use crate::playbook::prompts;
@@ -68,15 +70,14 @@ pub struct Plan {
 /// What is left when the console is closed.
 pub struct Closed {
     pub code: u8,
-    pub run: Option<RunId>,
     /// Does it go on without a screen? Then nothing may be printed any more.
     pub dark: bool,
 }
 
 /// Drives a run with a console over it, in the held process.
 pub fn over_own_run(look: &Look, plan: Plan) -> Result<Closed, EngineError> {
-    let held = Held::take()
-        .ok_or_else(|| EngineError::Internal("the process that holds the terminal is gone".to_owned()))?;
+    let held =
+        Held::take().ok_or_else(|| EngineError::Internal("the process that holds the terminal is gone".to_owned()))?;
     let root = StateRoot::locate()?;
     let settings = look.settings()?;
     let ready = ready_screen(&plan);
@@ -115,7 +116,7 @@ fn model(settings: &Settings, screen: Screen, read_only: bool, greeting: Option<
     model
 }
 
-/// A console that fails must not take the run with it.
+/// A console that fails must not take the run with it, and whoever ends us twice gets the terminal back.
 fn show(
     model: Model,
     source: Option<Source>,
@@ -123,14 +124,17 @@ fn show(
     settings: Settings,
     host: &mut dyn Host,
 ) -> Result<Exit, EngineError> {
+    signals::set_last_act(|| {
+        terminal::restore_now();
+    });
     std::panic::catch_unwind(AssertUnwindSafe(|| app::run(model, source, root, settings, host)))
         .unwrap_or_else(|_| Err(EngineError::Internal("the console failed".to_owned())))
 }
 
 /// Drives a run without a console, in the held process, until its end.
 pub fn in_the_dark(wanted: Wanted, speed: Speed) -> Outcome {
-    let held = Held::take()
-        .ok_or_else(|| EngineError::Internal("the process that started this one is gone".to_owned()))?;
+    let held =
+        Held::take().ok_or_else(|| EngineError::Internal("the process that started this one is gone".to_owned()))?;
     let hosted = host::host(&StateRoot::locate()?, wanted, speed)?;
     held.say(&format!("started {} {}", hosted.run, hosted.workspace.display()));
     held.detach();
@@ -152,7 +156,7 @@ impl Hosting {
     /// Leaves the terminal, and stays with the run where it goes on.
     fn close(self, exit: Result<Exit, EngineError>) -> Result<Closed, EngineError> {
         let Some(hosted) = self.own else {
-            return exit.map(|_| Closed { code: 0, run: None, dark: false });
+            return exit.map(|_| Closed { code: 0, dark: false });
         };
         let run = hosted.run.clone();
         let goes_on = match &exit {
@@ -163,7 +167,7 @@ impl Hosting {
             if let Err(error) = &exit {
                 text::line(format!("nightloop: {error}"));
             }
-            if exit != Ok(Exit::Lost) {
+            if !matches!(exit, Ok(Exit::Lost)) {
                 text::line(format!("run {run} goes on without a screen"));
                 text::line("  watch it: nightloop attach · what waits: nightloop inbox · end it: nightloop stop");
             }
@@ -175,7 +179,7 @@ impl Hosting {
             outcome::summary(&state).into_iter().for_each(text::line);
             text::line(format!("  check it: nightloop verify {run}"));
         }
-        Ok(Closed { code: outcome::exit_code(&state), run: Some(run), dark: goes_on })
+        Ok(Closed { code: outcome::exit_code(&state), dark: goes_on })
     }
 }
 

@@ -28,7 +28,7 @@ use super::scene::Link;
 use super::screens::welcome::Choice;
 use super::settings::Settings;
 use super::source::{OrderSink, Source};
-use super::terminal::{Terminal, TerminalError};
+use super::terminal::{Terminal, is_lost};
 use super::update::{Msg, update};
 use super::view::view;
 
@@ -77,7 +77,7 @@ pub fn run(
 ) -> Result<Exit, EngineError> {
     let terminal = match Terminal::enter(settings.terminal_options()) {
         Ok(terminal) => terminal,
-        Err(TerminalError::Lost) => return Ok(Exit::Lost),
+        Err(error) if is_lost(&error) => return Ok(Exit::Lost),
         Err(error) => {
             return Err(EngineError::usage(
                 format!("the terminal cannot be used: {error}"),
@@ -94,7 +94,7 @@ pub fn run(
             source.orders.close();
         }
         // Given back before anyone prints.
-        app.terminal.leave();
+        let _ = app.terminal.leave();
         Ok(exit)
     })
 }
@@ -126,8 +126,8 @@ impl App<'_> {
         let mut input = Some(EventStream::new());
         let signals = (signal(SignalKind::hangup()), signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
         let (Ok(mut hung_up), Ok(mut terminated), Ok(mut interrupted)) = signals else { return Exit::Left };
-        let (width, height) = self.terminal.size();
-        if let Some(exit) = self.tell(Msg::Resized(width, height), &mut input) {
+        let Ok(size) = self.terminal.size() else { return Exit::Lost };
+        if let Some(exit) = self.tell(Msg::Resized(size.width, size.height), &mut input) {
             return exit;
         }
         let mut themes = self.settings.watch_themes();
@@ -198,11 +198,7 @@ impl App<'_> {
     }
 
     /// Takes what else is there, so that a burst makes one frame.
-    fn drain(
-        &mut self,
-        loaded: &mut mpsc::UnboundedReceiver<Loaded>,
-        input: &mut Option<EventStream>,
-    ) -> Option<Exit> {
+    fn drain(&mut self, loaded: &mut mpsc::UnboundedReceiver<Loaded>, input: &mut Option<EventStream>) -> Option<Exit> {
         for _ in 0..MOST_PER_FRAME {
             let msg = match loaded.try_recv() {
                 Ok(loaded) => Msg::Loaded(loaded),
@@ -269,13 +265,15 @@ impl App<'_> {
             },
             Cmd::Detach => return Some(if self.host.hosts() { Exit::Detached } else { Exit::Left }),
             Cmd::Leave => return Some(if self.host.hosts() { Exit::Detached } else { Exit::Left }),
-            Cmd::Suspend => self.aside(input, Host::suspend),
+            Cmd::Suspend => self.aside(input, |host| host.suspend()),
             Cmd::Shell => {
                 let directory = self.source.as_ref().map(|source| source.workspace.clone());
                 let directory = directory.unwrap_or_else(|| PathBuf::from("."));
                 self.aside(input, |host| host.shell(&directory));
             }
-            Cmd::Redraw => self.terminal.forget(),
+            Cmd::Redraw => {
+                let _ = self.terminal.redraw();
+            }
             Cmd::SetMouse(on) => {
                 let _ = self.terminal.set_mouse(on);
             }
@@ -289,7 +287,7 @@ impl App<'_> {
                 }
             }
             Cmd::Notify { title, body } => {
-                let _ = self.terminal.notify(&title, &body);
+                let _ = self.terminal.notify(title.as_str(), body.as_str());
             }
             Cmd::Title(title) => {
                 let _ = self.terminal.set_title(&title);
@@ -328,19 +326,14 @@ impl App<'_> {
         let result = act(self.host);
         let _ = self.terminal.resume();
         *input = Some(EventStream::new());
-        let (width, height) = self.terminal.size();
-        self.model.size = ratatui::layout::Rect::new(0, 0, width, height);
+        if let Ok(size) = self.terminal.size() {
+            self.model.size = ratatui::layout::Rect::new(0, 0, size.width, size.height);
+        }
         self.model.dirty = true;
         result
     }
 
-    fn edit(
-        &mut self,
-        purpose: EditPurpose,
-        name: &str,
-        text: &str,
-        input: &mut Option<EventStream>,
-    ) -> Option<Exit> {
+    fn edit(&mut self, purpose: EditPurpose, name: &str, text: &str, input: &mut Option<EventStream>) -> Option<Exit> {
         let file = match draft(name, text) {
             Ok(file) => file,
             Err(error) => return self.say(Tone::Bad, format!("cannot write a draft: {error}"), input),

@@ -46,9 +46,15 @@ pub enum Cmd {
     Replay(ReplayMove),
     /// Tell an operator who looks elsewhere.
     Notify {
-        title: String,
-        body: String,
+        title: Safe,
+        body: Safe,
     },
+    /// What the terminal's title says.
+    Title(Safe),
+    /// A shell in the workspace, until it ends.
+    Shell,
+    /// What was chosen on the welcome screen.
+    Choose(Choice),
 }
 
 /// What an edited text is for.

@@ -11,7 +11,7 @@ use super::panes::agent::AgentPane;
 use super::panes::changes::ChangesPane;
 use super::panes::evidence::EvidencePane;
 use super::panes::learnings::LearningsPane;
-use super::panes::overview::OverviewPane;
+use super::panes::overview::Overview;
 use super::panes::plan::PlanPane;
 use super::panes::runs::RunsPane;
 use super::panes::timeline::TimelinePane;
@@ -36,7 +36,7 @@ pub enum Screen {
 #[derive(Default)]
 pub struct Panes {
     runs: RunsPane,
-    overview: OverviewPane,
+    overview: Overview,
     agent: AgentPane,
     learnings: LearningsPane,
     plan: PlanPane,
@@ -175,9 +175,11 @@ impl Model {
         if let (true, Some(scene)) = (self.shows_pane(), self.world.scene(true)) {
             cmds.extend(self.panes.get_mut(self.shown).refresh(&scene));
         }
-        cmds.extend(self.on_stage(|overlays, stage| {
-            overlays.last_mut().map(|overlay| overlay.refresh(stage)).unwrap_or_default()
-        }));
+        cmds.extend(
+            self.on_stage(|overlays, stage| {
+                overlays.last_mut().map(|overlay| overlay.refresh(stage)).unwrap_or_default()
+            }),
+        );
         cmds
     }
 }

@@ -1,37 +1,3 @@
-<<<<<<< HEAD
-//! Running text in rows. Not here: styles. Invariant: no row is wider than asked for, and nothing is lost.
-
-use unicode_segmentation::UnicodeSegmentation;
-
-use super::widget::width;
-
-/// Breaks a text at blanks; a word longer than a row is broken where the row ends.
-pub fn wrap(text: &str, columns: usize) -> Vec<String> {
-    let columns = columns.max(2);
-    let mut rows: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match rows.last_mut() {
-            Some(row) if width(row) + 1 + width(word) <= columns => {
-                row.push(' ');
-                row.push_str(word);
-            }
-            _ if width(word) <= columns => rows.push(word.to_owned()),
-            _ => broken(word, columns, &mut rows),
-        }
-    }
-    rows
-}
-
-fn broken(word: &str, columns: usize, rows: &mut Vec<String>) {
-    let mut row = String::new();
-    for cluster in word.graphemes(true) {
-        if width(&row) + width(cluster) > columns && !row.is_empty() {
-            rows.push(std::mem::take(&mut row));
-        }
-        row.push_str(cluster);
-    }
-    rows.push(row);
-=======
 //! Foreign text as lines for a screen: every line [`Safe`], its indentation kept, and cut into rows.
 //!
 //! Not here: styles, places of readers. Invariants: the rows of a line hold all of it but the blanks they
@@ -127,6 +93,15 @@ pub fn rows(text: &str, columns: usize, how: Break) -> Rows<'_> {
     #[cfg(test)]
     work::one();
     Rows { text, columns: columns.max(1), how, at: 0, first: true }
+}
+
+/// Running text in rows, blanks made one. Nothing is lost, and a text without words has no rows.
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.is_empty() {
+        return Vec::new();
+    }
+    rows(&text, columns.max(2), Break::Words).filter_map(|range| text.get(range)).map(str::to_owned).collect()
 }
 
 /// Number of rows a line takes.
@@ -228,24 +203,10 @@ pub fn find_all(text: &str, needle: &str) -> Vec<std::ops::Range<usize>> {
         found.push(at..from);
     }
     found
->>>>>>> wt-text
 }
 
 #[cfg(test)]
 mod tests {
-<<<<<<< HEAD
-    use super::*;
-
-    #[test]
-    fn rows_fit_and_nothing_is_lost() {
-        for text in ["", "one", "a few words that need rows", "averyveryverylongword and 日本語の長いテキスト here"]
-        {
-            for columns in 2..30 {
-                let rows = wrap(text, columns);
-                assert!(rows.iter().all(|row| width(row) <= columns), "{rows:?} at {columns}");
-                let joined: String = rows.concat().split_whitespace().collect();
-                assert_eq!(joined, text.split_whitespace().collect::<String>(), "at {columns}");
-=======
     use proptest::prelude::*;
 
     use super::*;
@@ -293,7 +254,6 @@ mod tests {
                 let joined: String = rows.concat();
                 let without = |text: &str| text.replace(' ', "");
                 prop_assert_eq!(without(&joined), without(&text));
->>>>>>> wt-text
             }
         }
     }

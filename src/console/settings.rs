@@ -11,8 +11,7 @@ use crate::model::safe::Safe;
 use super::keymap::Keymap;
 use super::terminal::{Manners, Options};
 use super::theme::background::{self, Background};
-use super::theme::depth::{Depth, GlyphChoice};
-use super::theme::{Glyphs, Theme, Themes};
+use super::theme::{Depth, GlyphChoice, Glyphs, Theme, Themes};
 
 /// What is asked for on the command line.
 #[derive(Debug, Clone, Default)]
@@ -64,10 +63,8 @@ impl Settings {
         let name = match wished {
             Some(name) if themes.get(&name).is_some() => name,
             Some(name) => {
-                problems.push(Safe::line(&format!(
-                    "there is no theme `{name}`; there are {}",
-                    themes.names().join(", ")
-                )));
+                problems
+                    .push(Safe::line(&format!("there is no theme `{name}`; there are {}", themes.names().join(", "))));
                 "dark".to_owned()
             }
             None => themes.for_terminal(background).map_or("dark", Theme::name).to_owned(),
@@ -126,6 +123,6 @@ impl Settings {
     }
 
     pub fn terminal_options(&self) -> Options {
-        Options { mouse: self.manners.mouse }
+        Options { mouse: self.manners.mouse, manners: self.manners }
     }
 }

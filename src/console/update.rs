@@ -39,7 +39,10 @@ pub enum Msg {
     Tick,
     Themed(Box<Theme>),
     /// Another run is shown from here on.
-    Watching { link: Link, read_only: bool },
+    Watching {
+        link: Link,
+        read_only: bool,
+    },
     Said(Tone, Safe),
 }
 
@@ -213,7 +216,7 @@ fn act(model: &mut Model, action: Action) -> Vec<Cmd> {
         Action::ShowChanges => show(model, PaneId::Changes),
         Action::NextPane => step_pane(model, 1),
         Action::PreviousPane => step_pane(model, PaneId::ALL.len() - 1),
-        Action::OpenInbox => open(model, Inbox::new()),
+        Action::OpenInbox => open(model, Inbox::default()),
         Action::Why => tell_why(model),
         Action::Pause => order_pause(model),
         Action::Stop => open(model, Confirm::stop()),
@@ -237,7 +240,7 @@ fn act(model: &mut Model, action: Action) -> Vec<Cmd> {
             vec![Cmd::SetMouse(model.mouse)]
         }
         Action::Palette => open(model, Palette::new(&scopes)),
-        Action::Help => open(model, Help::default()),
+        Action::Help => open(model, Help::new(&scopes)),
         Action::Detach => vec![Cmd::Detach],
         Action::Quit => quit(model),
         Action::Suspend => vec![Cmd::Suspend],
@@ -292,7 +295,10 @@ fn step_pane(model: &mut Model, by: usize) -> Vec<Cmd> {
 fn choose(model: &mut Model, choice: Choice) -> Vec<Cmd> {
     match choice {
         Choice::Runs => show(model, PaneId::Runs),
-        Choice::Help => open(model, Help::default()),
+        Choice::Help => {
+            let scopes = model.scopes();
+            open(model, Help::new(&scopes))
+        }
         Choice::Demo | Choice::Init | Choice::Quit => vec![Cmd::Choose(choice)],
     }
 }
@@ -378,6 +384,8 @@ fn hear(model: &mut Model, update: &Update) -> Vec<Cmd> {
             forget(model);
             Vec::new()
         }
+        // A run that is over has nobody to keep the line open.
+        Update::Linked(Link::Lost(_)) if model.world.ended => Vec::new(),
         Update::Linked(link) => {
             model.world.link = link.clone();
             Vec::new()

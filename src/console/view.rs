@@ -60,8 +60,7 @@ pub fn view(frame: &mut Frame<'_>, model: &Model) {
     let scopes = model.scopes();
     let hints = model.keymap.hints(&scopes, model.world.read_only);
     bars::footer(frame, areas.footer, theme, &hints, model.message.as_ref());
-    let stage =
-        Stage { scene: scene.as_ref(), theme, keymap: &model.keymap, read_only: model.world.read_only };
+    let stage = Stage { scene: scene.as_ref(), theme, keymap: &model.keymap, read_only: model.world.read_only };
     for overlay in &model.overlays {
         overlay.view(frame, areas.body, &stage);
     }

@@ -4,8 +4,8 @@
 //! once; the reaper then ends its children.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use notify::Watcher;
@@ -22,6 +22,14 @@ pub const STOP_FILE: &str = "scratch/STOP";
 const POLL: Duration = Duration::from_millis(50);
 /// Above this share of used space nothing new is started.
 const DISK_FULL_PERCENT: u64 = 90;
+
+/// What must be done even when the process goes at once: giving the terminal back.
+static LAST_ACT: OnceLock<fn()> = OnceLock::new();
+
+/// Sets the last act. The first one stays.
+pub fn set_last_act(act: fn()) {
+    let _ = LAST_ACT.set(act);
+}
 
 /// A stop signal with its particulars.
 pub type Seen = (Signal, String);
@@ -119,6 +127,9 @@ fn on_signal(
         while stream.recv().await.is_some() {
             if times.fetch_add(1, Ordering::Relaxed) > 0 {
                 // Asked twice: go now. The journal is safe, the reaper sweeps the children.
+                if let Some(last_act) = LAST_ACT.get() {
+                    last_act();
+                }
                 std::process::exit(exit_code);
             }
             raise(&sender, meaning, String::new());

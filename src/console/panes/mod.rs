@@ -1,15 +1,12 @@
 //! The panes: each one thing an operator looks at. A pane keeps only where the reader is in it.
 
-<<<<<<< HEAD
-pub mod overview;
-pub mod plan;
-pub mod runs;
-=======
 pub mod agent;
 pub mod changes;
 pub mod learnings;
+pub mod overview;
+pub mod plan;
+pub mod runs;
 pub mod timeline;
->>>>>>> wt-text
 
 use ratatui::Frame;
 use ratatui::layout::Rect;

@@ -20,7 +20,7 @@ use ratatui::layout::Size;
 use crate::model::safe::{Safe, pasteable};
 
 use super::scrub::scrub;
-pub use device::{Device, Stdout};
+pub use device::{Device, Stdout, is_lost};
 pub use manners::{Manners, Notices};
 pub use restore::restore_now;
 use screen::Screen;
