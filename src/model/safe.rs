@@ -15,6 +15,7 @@ mod tests;
 use std::fmt;
 
 pub use chars::is_forbidden;
+use chars::stands_alone;
 use clean::{Cleaner, Limits, Manner};
 
 /// One line of text that may be shown.
@@ -147,7 +148,8 @@ pub fn is_clean(symbol: &str) -> bool {
     match (chars.next(), chars.next()) {
         (None, _) => true,
         (Some(' '..='~'), None) => true,
-        (Some(c), None) if is_forbidden(c) => false,
+        // By far the most cells; a character alone needs no look around.
+        (Some(c), None) => stands_alone(c),
         _ => {
             let mut cleaner = Cleaner::new(Manner::Read, Limits::LINE);
             cleaner.piece(symbol.as_bytes());

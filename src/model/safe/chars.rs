@@ -41,3 +41,8 @@ pub(super) const fn is_skin_tone(c: char) -> bool {
 pub(super) fn is_mark(c: char) -> bool {
     c != ZERO_WIDTH_JOINER && !is_selector(c) && UnicodeWidthChar::width(c) == Some(0)
 }
+
+/// May it stand without anything before it?
+pub(super) fn stands_alone(c: char) -> bool {
+    !is_forbidden(c) && c != ZERO_WIDTH_JOINER && !is_selector(c) && !is_mark(c)
+}

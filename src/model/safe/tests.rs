@@ -173,6 +173,17 @@ fn no_text_makes_it_quadratic() {
     }
 }
 
+/// The short way for single characters says the same as the long one.
+#[test]
+fn single_characters_are_judged_alike() {
+    for c in (0..0x3_0000).chain(0xe_0000..0xe_1000).filter_map(char::from_u32) {
+        let text = c.to_string();
+        let mut cleaner = Cleaner::new(Manner::Read, Limits::LINE);
+        cleaner.piece(text.as_bytes());
+        assert_eq!(is_clean(&text), cleaner.finish(text.len()) == text, "U+{:04X}", u32::from(c));
+    }
+}
+
 fn pieces() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         any::<u8>().prop_map(|byte| vec![byte]),
