@@ -1,5 +1,6 @@
 //! The panes: each one thing an operator looks at. A pane keeps only where the reader is in it.
 
+pub mod list;
 pub mod overview;
 pub mod plan;
 pub mod runs;
