@@ -234,6 +234,17 @@ impl Now<'_> {
         }
     }
 
+    /// What exactly, without the cause of a wait.
+    pub fn brief(&self, scene: &Scene<'_>) -> String {
+        let Activity::ServerWait { role, until_ms, .. } = &self.activity else { return self.detail(scene) };
+        match u64::try_from(until_ms - scene.now_ms) {
+            Ok(left) if left > 0 => {
+                format!("until {}, {} left ({role})", scene.clock_at(*until_ms), widget::duration(left))
+            }
+            _ => format!("to answer a new attempt ({role})"),
+        }
+    }
+
     /// What exactly, in one line.
     pub fn detail(&self, scene: &Scene<'_>) -> String {
         match &self.activity {
@@ -256,19 +267,10 @@ impl Now<'_> {
                     format!("{} ({detail})", seen.signal.describe())
                 }
             }
-            Activity::ServerWait { role, until_ms, cause } => {
-                let clock = scene.clock_at(*until_ms);
-                let left = u64::try_from(until_ms - scene.now_ms).unwrap_or(0);
-                let when = if left == 0 {
-                    "retrying now".to_owned()
-                } else {
-                    format!("until {clock}, {} left", widget::duration(left))
-                };
-                match cause {
-                    Some(failure) => format!("{when}; {}: {} ({role})", failure.class, failure.message),
-                    None => format!("{when} ({role})"),
-                }
-            }
+            Activity::ServerWait { cause, .. } => match cause {
+                Some(failure) => format!("{}; {}: {}", self.brief(scene), failure.class, failure.message),
+                None => self.brief(scene),
+            },
             Activity::Check { argv, .. } => argv.as_ref().map(Safe::to_string).unwrap_or_default(),
             Activity::Reply { model, turn, writing: true, .. } => format!("{model} is writing, turn {}", turn + 1),
             Activity::Reply { model, turn, writing: false, .. } => {
@@ -398,7 +400,7 @@ pub(super) mod tests {
     fn each_thing_that_can_go_on_is_named() {
         let sample = Sample::demo();
         let at = |kind: &str, from: usize| sentence(&Moment::after(&sample, sample.first(kind, from)));
-        assert_eq!(at("tool.intended", 43), "solver runs bash: sh checks/run.sh lowercase");
+        assert_eq!(at("tool.intended", 43), "solver runs bash: sh checks/run.sh lowercase; sh slug.sh 'Hello World'");
         assert_eq!(at("probe.started", 60), "check punctuation sh checks/run.sh punctuation");
         assert_eq!(at("probe.started", 0), "check lowercase (baseline) sh checks/run.sh lowercase");
         assert_eq!(at("llm.requested", 30), "scout waits for rehearsal-1 to reply, turn 2");
@@ -410,7 +412,7 @@ pub(super) mod tests {
     fn a_limit_names_its_cause_and_its_end_and_is_harmless() {
         let text = sentence(&rate_limited());
         assert!(text.starts_with("waiting for the model server until "), "{text}");
-        assert!(text.contains("9 min left; rate_limit: 5-hour limit reached"), "{text}");
+        assert!(text.contains("9 min left (solver); rate_limit: 5-hour limit reached"), "{text}");
         assert!(!text.contains('\u{1b}'), "{text:?}");
     }
 

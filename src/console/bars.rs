@@ -121,7 +121,8 @@ fn segments(scene: &Scene<'_>, info: HeaderInfo) -> Vec<Segment> {
 
 /// The iteration that runs, or would run next, and how many may.
 fn iteration(run: &RunState) -> String {
-    format!("it{} of {}", run.iteration_number(), run.limits.max_iterations)
+    let number = run.iteration_number();
+    format!("it{number} ({} of {})", u64::from(number) + 1, run.limits.max_iterations)
 }
 
 fn state(scene: &Scene<'_>) -> (&'static str, String, Role) {
@@ -176,18 +177,19 @@ fn fitting(theme: &Theme, mut all: Vec<Segment>, columns: usize) -> Vec<Span<'st
 
 /// The panes by key; their names where there is room.
 fn tabs(pen: &mut Pen<'_>, y: u16, shown: PaneId) {
-    let named: usize = PaneId::ALL.iter().map(|pane| pane.title().len() + 5).sum();
-    let all_named = named <= usize::from(pen.width());
+    let named: usize = PaneId::ALL.iter().map(|pane| pane.title().len() + 3).sum();
+    let all_named = named < usize::from(pen.width());
     let mut spans: Vec<Span<'static>> = Vec::new();
+    let mut before = false;
     for pane in PaneId::ALL {
         let here = pane == shown;
-        let text =
-            if all_named || here { format!(" {} {} ", pane.key(), pane.title()) } else { format!(" {} ", pane.key()) };
-        let role = if here { Role::Selection } else { Role::Muted };
+        // The lit field of the shown pane takes the blanks at its sides.
+        let blank = if before { "" } else { " " };
+        let text = if all_named || here { format!("{} {}", pane.key(), pane.title()) } else { pane.key().to_string() };
+        let (text, role) =
+            if here { (format!("{blank}{text} "), Role::Selection) } else { (format!("{blank}{text}"), Role::Muted) };
         spans.push(Span::styled(text, pen.theme().style(role)));
-        if all_named {
-            spans.push(Span::raw(" "));
-        }
+        before = here;
     }
     pen.line(0, y, Line::from(spans));
 }
@@ -262,7 +264,7 @@ mod tests {
         let scene = Scene { live: false, read_only: true, link: &Link::Attached, ..scene(&asked.run, &theme) };
         let info = HeaderInfo { frozen: true, ..OVERVIEW };
         let full = head(200, &scene, info);
-        for part in ["1 waiting", "not live", "FROZEN", "read-only", "attached", "residual", "it2 of"] {
+        for part in ["1 waiting", "not live", "FROZEN", "read-only", "attached", "residual", "it2 (3 of"] {
             assert!(full.contains(part), "{part}: {full}");
         }
         let narrow = head(34, &scene, info);

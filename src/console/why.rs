@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn waiting_for_the_model_and_being_paused_are_told_apart() {
         let waiting = told(&requested(agent_at_work()));
-        assert_eq!(waiting.sentence, "It waits for rehearsal-1 to answer the scout, for 1 min.");
+        assert_eq!(waiting.sentence, "It waits for rehearsal-1 to answer the solver, for 1 min.");
         let paused = told(&agent_at_work().then(PauseRequested { by: "ada".into() }).then(PauseBegan {}));
         assert!(paused.sentence.starts_with("It is paused by ada since "), "{paused:?}");
         assert_eq!(paused.next, "p lets it go on.");

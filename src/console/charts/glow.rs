@@ -7,6 +7,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use crate::console::prose::wrap;
 use crate::console::theme::{Role, Theme};
 use crate::machine::run::RunState;
 use crate::model::fraction::Fraction;
@@ -78,8 +79,11 @@ pub fn draw(buffer: &mut Buffer, area: Rect, theme: &Theme, scores: &Scores<'_>,
         return;
     }
     let warning = scores.warning();
-    let warned = warning.is_some() && pen.height() > 1;
-    let rows = pen.height() - u16::from(warned);
+    let warning = warning.map(|text| wrap(&format!("! {text}"), usize::from(pen.width()))).unwrap_or_default();
+    let warning_rows = u16::try_from(warning.len()).unwrap_or(u16::MAX);
+    // A warning leaves at least one bar.
+    let warning_rows = if warning_rows < pen.height() { warning_rows } else { 0 };
+    let rows = pen.height() - warning_rows;
     if scores.is_empty() {
         pen.text(0, 0, "no iteration is scored yet", Role::Muted);
     }
@@ -92,8 +96,8 @@ pub fn draw(buffer: &mut Buffer, area: Rect, theme: &Theme, scores: &Scores<'_>,
         pen.text(0, y, &format!("it{number}"), role);
         bar(&mut pen, u16::try_from(name_width + 1).unwrap_or(0), y, glow);
     }
-    if let (true, Some(warning)) = (warned, warning) {
-        pen.text(0, rows, &format!("! {warning}"), Role::Warning);
+    for (y, row) in (rows..pen.height()).zip(warning) {
+        pen.text(0, y, &row, Role::Warning);
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod changes;
 pub mod learnings;
+pub mod list;
 pub mod overview;
 pub mod plan;
 pub mod runs;

@@ -92,11 +92,11 @@ impl Ready {
             let mut spans = vec![
                 Span::styled(" Nothing has been spent. ", theme.style(Role::Good)),
                 Span::styled("Enter", theme.style(Role::Key)),
-                Span::styled(" starts. ", theme.style(Role::Good)),
+                Span::styled(" starts.", theme.style(Role::Good)),
             ];
             if below > 0 || offset > 0 {
-                let more = format!(" {} {below} more rows ", theme.glyphs().new_below);
-                let more = if below > 0 { more } else { " end ".to_owned() };
+                let more = format!("  {} {below} more rows ", theme.glyphs().new_below);
+                let more = if below > 0 { more } else { "  end ".to_owned() };
                 spans.push(Span::styled(more, theme.style(Role::Muted)));
             }
             pen.line(1, y, Line::from(spans));
@@ -266,9 +266,11 @@ impl Body<'_> {
     /// A name at the left, a text beside it.
     fn entry(&mut self, name: &str, text: &str, role: Role) {
         let indent = text.chars().take_while(|c| *c == ' ').count();
-        let room = self.columns.saturating_sub(NAMES + 1 + indent);
+        // What follows a bullet hangs under its text.
+        let hang = if text.starts_with(self.theme.glyphs().bullet) { 2 } else { 0 };
+        let room = self.columns.saturating_sub(NAMES + 1 + indent + hang);
         for (index, row) in wrap_or_blank(text, room).into_iter().enumerate() {
-            let name = if index == 0 { name } else { "" };
+            let (name, indent) = if index == 0 { (name, indent) } else { ("", indent + hang) };
             self.lines.push(Line::from(vec![
                 Span::styled(format!("{name:>NAMES$} "), self.theme.style(Role::Muted)),
                 Span::styled(format!("{}{row}", " ".repeat(indent)), self.theme.style(role)),

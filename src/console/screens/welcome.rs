@@ -47,7 +47,7 @@ impl Choice {
 
     pub const fn says(self) -> &'static str {
         match self {
-            Self::Demo => "Watch a small loop from start to proof. No key, no network, nothing spent.",
+            Self::Demo => "A small loop from start to proof: no key, no network, no cost.",
             Self::Init => "Write a commented loop.yaml here.",
             Self::Runs => "Show all runs of this machine.",
             Self::Help => "Show the keys.",
@@ -93,25 +93,13 @@ impl Welcome {
     pub fn view(&self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
         let mut pen = Pen::new(frame.buffer_mut(), area, theme);
         let columns = pen.width().saturating_sub(4).min(76);
-        let mut lines: Vec<Line<'static>> = Vec::new();
-        let roomy = pen.height() >= 14;
-        lines.push(Line::from(Span::styled("nightloop", theme.style(Role::Heading))));
-        if roomy {
-            lines.push(Line::default());
-        }
-        // Where the rows are few, the choices come first.
-        let choices = u16::try_from(Choice::ALL.len()).unwrap_or(5);
-        let sentences = if pen.height() > choices + 3 { WHAT.as_slice() } else { &[] };
-        for sentence in sentences {
-            for row in wrap(sentence, usize::from(columns)) {
-                lines.push(Line::from(Span::styled(row, theme.style(Role::Text))));
-            }
-        }
-        if roomy {
-            lines.push(Line::default());
-            lines.push(Line::from(Span::styled("There is no loop.yaml here.", theme.style(Role::Muted))));
-            lines.push(Line::default());
-        }
+        let choices = Choice::ALL.len();
+        let room = usize::from(pen.height());
+        // The choices must be seen; of the rest as much as fits.
+        let heads = [head(theme, usize::from(columns), 2, true), head(theme, usize::from(columns), 2, false)];
+        let more = [head(theme, usize::from(columns), 1, false), head(theme, usize::from(columns), 0, false)];
+        let fitting = heads.into_iter().chain(more).find(|head| head.len() + choices <= room);
+        let mut lines = fitting.unwrap_or_default();
         for (index, choice) in Choice::ALL.into_iter().enumerate() {
             let here = index == self.cursor;
             let sign = if here { theme.glyphs().folded } else { " " };
@@ -126,15 +114,30 @@ impl Welcome {
             ]);
             lines.push(line);
         }
-        // The choices must be seen: what is too much goes from above.
-        let skip = lines.len().saturating_sub(usize::from(pen.height()));
-        let free = usize::from(pen.height()).saturating_sub(lines.len());
+        let free = room.saturating_sub(lines.len());
         let top = u16::try_from(free / 3).unwrap_or(0);
         let left = pen.width().saturating_sub(columns) / 2;
-        for (y, line) in (top..pen.height()).zip(lines.into_iter().skip(skip)) {
+        for (y, line) in (top..pen.height()).zip(lines) {
             pen.line(left, y, line);
         }
     }
+}
+
+/// The name, and so many of the sentences; with room around them, or without.
+fn head(theme: &Theme, columns: usize, sentences: usize, roomy: bool) -> Vec<Line<'static>> {
+    let mut lines = vec![Line::from(Span::styled("nightloop", theme.style(Role::Heading)))];
+    let blank = || roomy.then(Line::default);
+    lines.extend(blank());
+    for sentence in WHAT.iter().take(sentences) {
+        let rows = wrap(sentence, columns).into_iter();
+        lines.extend(rows.map(|row| Line::from(Span::styled(row, theme.style(Role::Text)))));
+    }
+    lines.extend(blank());
+    if roomy {
+        lines.push(Line::from(Span::styled("There is no loop.yaml here.", theme.style(Role::Muted))));
+    }
+    lines.extend(blank());
+    lines
 }
 
 #[cfg(test)]

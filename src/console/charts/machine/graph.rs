@@ -93,8 +93,9 @@ pub(super) fn rows(pen: &mut Pen<'_>, view: View<'_>) {
             arrow_right(pen, view, *from, *to);
         }
     }
-    let between = 5 + pen.width().saturating_sub(ROWS_COLUMNS).min(24) / 4;
-    let ring = ring_nodes(view, (2, 4), false, [20, 23, 26], between.saturating_sub(3));
+    let widths = [20, 23, 26];
+    let between = (pen.width().saturating_sub(widths.iter().sum()) / 2).min(10);
+    let ring = ring_nodes(view, (2, 4), false, widths, between);
     for node in &ring {
         bare(pen, view, *node);
     }

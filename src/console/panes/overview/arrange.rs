@@ -9,6 +9,8 @@ use crate::console::charts::machine::Layout;
 
 /// Columns from which two parts stand side by side.
 const SIDE_BY_SIDE: u16 = 60;
+/// Columns from which the whole pane has two columns.
+const TWO_COLUMNS: u16 = 166;
 
 /// The areas of the parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,6 +29,8 @@ impl Arrangement {
     pub(super) fn of(area: Rect, head_rows: u16) -> Self {
         if area.width < SIDE_BY_SIDE || area.height < 12 {
             Self::narrow(area, head_rows)
+        } else if area.width >= TWO_COLUMNS && area.height >= head_rows.saturating_add(28) {
+            Self::widest(area, head_rows)
         } else {
             Self::wide(area, head_rows)
         }
@@ -43,15 +47,28 @@ impl Arrangement {
         Self { head, machine, residual, glow, budget, ruled: false }
     }
 
+    /// Two columns: the machine over the residual, GLOW over the budget.
+    fn widest(area: Rect, head_rows: u16) -> Self {
+        let mut rest = area;
+        let head = take(&mut rest, head_rows);
+        let left = rest.width * 3 / 5;
+        let mut left_side = Rect { width: left, ..rest };
+        let mut right_side = Rect { x: rest.x + left + 1, width: rest.width.saturating_sub(left + 1), ..rest };
+        let machine = take(&mut left_side, 16);
+        let glow_rows = right_side.height.saturating_sub(8);
+        let glow = take(&mut right_side, glow_rows);
+        Self { head, machine, residual: left_side, glow, budget: right_side, ruled: true }
+    }
+
     fn wide(area: Rect, head_rows: u16) -> Self {
         let mut rest = area;
         let head = take(&mut rest, head_rows);
-        let budget_rows = if rest.height >= 26 { 6 } else { 4 };
+        let budget_rows = 4;
         // The smallest chart worth its rule.
         let charts_least = 4;
         let spare = rest.height.saturating_sub(budget_rows + charts_least);
         let fits = |rows: u16| rows < spare;
-        let machine_rows = if fits(20) && Layout::of(sized(rest.width, 16)) == Layout::Boxes {
+        let machine_rows = if fits(24) && Layout::of(sized(rest.width, 16)) == Layout::Boxes {
             15
         } else if fits(Layout::BOXES_ROWS) && Layout::of(sized(rest.width, Layout::BOXES_ROWS)) == Layout::Boxes {
             Layout::BOXES_ROWS

@@ -41,7 +41,8 @@ impl View<'_> {
                 let most = (area.height / 2).max(1);
                 u16::try_from(lines.len()).unwrap_or(u16::MAX).min(most)
             }
-            None if area.height >= 8 => 2,
+            // The second row is worth more than a gauge only when something waits.
+            None if area.height >= 10 || self.scene.run.operator.waits() => 2.min(area.height),
             None => 1,
         }
     }
@@ -81,7 +82,7 @@ impl View<'_> {
         let line = Line::from(vec![
             self.span(format!("{} {}", now.glyph(pen.glyphs()), now.subject()), now.role()),
             self.span(" ", Role::Text),
-            self.span(now.detail(scene), Role::Text),
+            self.span(now.brief(scene), Role::Text),
         ]);
         pen.line(0, 0, widget::clip_line(scene.theme, line, usize::from(room)));
         pen.text_before(pen.width(), 0, &for_long, Role::Muted);
@@ -97,19 +98,18 @@ impl View<'_> {
         if let Activity::Waiting(_) = now.activity {
             return Line::from(vec![
                 self.span(default_key(Action::OpenInbox), Role::Key),
-                self.span(
-                    format!(" opens the inbox. Without an answer {}.", operator.patience.describe()),
-                    Role::Warning,
-                ),
+                self.span(format!(" inbox; no answer: {}", operator.patience.describe()), Role::Warning),
             ]);
         }
-        if let Activity::ServerWait { .. } = now.activity
-            && !self.scene.read_only
-        {
-            return Line::from(vec![
-                self.span(default_key(Action::RetryNow), Role::Key),
-                self.span(" tries again now. Waiting costs time, no iteration.", Role::Muted),
-            ]);
+        if let Activity::ServerWait { cause, .. } = &now.activity {
+            let mut spans = Vec::new();
+            if !self.scene.read_only {
+                spans.push(self.span(default_key(Action::RetryNow), Role::Key));
+                spans.push(self.span(" retries now; ", Role::Muted));
+            }
+            let cause = cause.as_ref().map(|failure| format!("{}: {}", failure.class, failure.message));
+            spans.push(self.span(cause.unwrap_or_else(|| "waiting costs no iteration".to_owned()), Role::Warning));
+            return Line::from(spans);
         }
         if let Some(cut) = &run.cut {
             let limit = &cut.exhausted;
@@ -155,7 +155,11 @@ impl View<'_> {
     fn residual_title(&self) -> Vec<Span<'static>> {
         let direction = self.series.direction_at(self.cursor);
         let text = self.series.describe(self.cursor, self.scene.theme.glyphs());
-        vec![self.span(text, Role::Title), self.span(format!(" {}", direction.word()), direction.role())]
+        let mut spans = vec![self.span(text, Role::Title)];
+        if !direction.word().is_empty() {
+            spans.push(self.span(format!(" {}", direction.word()), direction.role()));
+        }
+        spans
     }
 
     fn residual(&self, buffer: &mut Buffer, area: Rect) {
@@ -189,7 +193,8 @@ impl View<'_> {
         head(buffer, area, self.scene, Line::from(self.span("Budget", Role::Title)), &outlook);
         let body = below(area);
         let gauges = gauge::gauges(run, activity::elapsed(self.scene));
-        let two = body.height < 5;
+        // One column is enough where the rows are.
+        let two = body.height < 6;
         let (left, gap) = if two { (body.width / 2, 2) } else { (body.width, 0) };
         for (index, gauge) in (0u16..).zip(&gauges) {
             let (column, row) = if two { (index / 3, index % 3) } else { (0, index) };
@@ -211,11 +216,7 @@ impl View<'_> {
     fn waits(&self) -> String {
         let run = self.scene.run;
         let server = run.iterations().map(|it| it.spend.waited_millis).fold(0u64, u64::saturating_add);
-        format!(
-            "waited {} for people, {} for the server",
-            widget::duration(run.operator.waited_millis),
-            widget::duration(server)
-        )
+        format!("waited: people {}, server {}", widget::duration(run.operator.waited_millis), widget::duration(server))
     }
 
     fn residual_line(&self, buffer: &mut Buffer, area: Rect) {

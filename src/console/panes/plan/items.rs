@@ -1,0 +1,188 @@
+//! What a plan consists of, read from the run. A playbook with other things to work off (tasks, PRD items)
+//! adds a reader of its own beside [`criteria`]; the pane stays as it is.
+
+use crate::console::widget;
+use crate::machine::event::{Phase, Probe};
+use crate::machine::iteration::Iteration;
+use crate::machine::measure;
+use crate::machine::run::RunState;
+use crate::model::criterion::{Criterion, Finding, Proof};
+use crate::model::safe::Safe;
+
+/// How far an item is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    Met,
+    NotMet,
+    /// Nobody has looked yet.
+    NotJudged,
+    /// Green, but what guards it was changed.
+    NotAccepted,
+}
+
+impl Status {
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::NotMet => "not met",
+            Self::NotJudged => "not judged",
+            Self::NotAccepted => "not accepted",
+        }
+    }
+}
+
+/// Since when it has been so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Since {
+    Start,
+    Iteration(u32),
+}
+
+/// One thing that has to be true at the end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Item {
+    pub kind: &'static str,
+    pub id: Safe,
+    pub text: Safe,
+    pub status: Status,
+    pub since: Option<Since>,
+    /// Path and short digest of what proves or disproves it.
+    pub proof: Option<(Safe, String)>,
+    pub why: Safe,
+    /// How it is checked.
+    pub how: Safe,
+    /// What must not change in the iteration that turns it green.
+    pub guards: Safe,
+    /// Is it being checked right now?
+    pub running: bool,
+    /// Met or not, over time.
+    pub story: Vec<(String, bool)>,
+}
+
+impl Item {
+    pub(super) fn contains(&self, lower: &str) -> bool {
+        [&self.id, &self.text, &self.why, &self.how].iter().any(|text| text.as_str().to_lowercase().contains(lower))
+    }
+
+    pub(super) fn since_text(&self) -> String {
+        match self.since {
+            Some(Since::Start) => "since start".to_owned(),
+            Some(Since::Iteration(number)) => format!("since it{number}"),
+            None => String::new(),
+        }
+    }
+
+    pub(super) fn as_text(&self) -> String {
+        let proof = self.proof.as_ref().map(|(path, sha)| format!(", proof {path}#{sha}")).unwrap_or_default();
+        format!("{}: {} ({}): {}{proof}", self.id, self.text, self.status.word(), self.why)
+    }
+}
+
+/// Everything this run has to get true, in declared order.
+pub(super) fn items(run: &RunState) -> Vec<Item> {
+    criteria(run)
+}
+
+fn criteria(run: &RunState) -> Vec<Item> {
+    let judged = run.iterations().rev().find(|iteration| iteration.certificate.is_some());
+    run.criteria.iter().map(|criterion| item(run, judged, criterion)).collect()
+}
+
+fn item(run: &RunState, judged: Option<&Iteration>, criterion: &Criterion) -> Item {
+    let finding = judged.and_then(|iteration| finding_of(iteration, &criterion.id));
+    let (status, why) = match (judged, finding) {
+        (Some(iteration), Some(finding)) => (status_of(iteration, criterion, finding), finding.why.clone()),
+        _ => at_start(run, criterion),
+    };
+    let story = story(run, criterion);
+    let proof = finding.and_then(|finding| finding.evidence_link.as_ref());
+    Item {
+        kind: "criterion",
+        id: Safe::line(&criterion.id),
+        text: Safe::line(&criterion.text),
+        status,
+        since: since(&story),
+        proof: proof.map(|link| (Safe::line(&link.path), link.sha256.short())),
+        why: Safe::line(&why),
+        how: Safe::line(&how(criterion)),
+        guards: Safe::line(&criterion.protects.join(", ")),
+        running: is_running(run, &criterion.id),
+        story: story.into_iter().map(|(when, met)| (name(when), met)).collect(),
+    }
+}
+
+fn finding_of<'a>(iteration: &'a Iteration, id: &str) -> Option<&'a Finding> {
+    iteration.certificate.as_ref()?.acceptance_criteria_checklist.iter().find(|finding| finding.id == id)
+}
+
+fn status_of(iteration: &Iteration, criterion: &Criterion, finding: &Finding) -> Status {
+    if finding.met {
+        return Status::Met;
+    }
+    // What the check or the skeptic said by itself, before guards were looked at.
+    let (looked, green) = match &criterion.proof {
+        Proof::Check { .. } => {
+            let result = iteration.probe(Phase::Iteration, &Probe::Criterion(criterion.id.clone()));
+            (result.is_some(), result.is_some_and(|result| result.end.passed()))
+        }
+        Proof::Judged => {
+            let report = iteration.skeptic(None).map(|(report, _)| report);
+            let judgement = report.and_then(|report| report.judged.iter().find(|j| j.criterion == criterion.id));
+            (judgement.is_some(), judgement.is_some_and(|judgement| judgement.met))
+        }
+    };
+    let touched = iteration.artifacts.as_ref().is_some_and(|a| a.guards_touched.contains_key(&criterion.id));
+    match (looked, green && touched) {
+        (false, _) => Status::NotJudged,
+        (true, true) => Status::NotAccepted,
+        (true, false) => Status::NotMet,
+    }
+}
+
+/// Before the first certificate only the baseline is known.
+fn at_start(run: &RunState, criterion: &Criterion) -> (Status, String) {
+    match run.baseline.probes.get(&Probe::Criterion(criterion.id.clone())) {
+        Some(result) if result.end.passed() => (Status::Met, "its check passed before the first iteration".to_owned()),
+        Some(result) => (Status::NotMet, format!("{} before the first iteration", result.end.describe())),
+        None if criterion.is_judged() => (Status::NotJudged, "the skeptic judges it in each iteration".to_owned()),
+        None => (Status::NotJudged, "its check did not run yet".to_owned()),
+    }
+}
+
+fn how(criterion: &Criterion) -> String {
+    match &criterion.proof {
+        Proof::Check { argv, timeout_seconds } => {
+            format!("{} (at most {})", argv.join(" "), widget::duration(timeout_seconds.saturating_mul(1_000)))
+        }
+        Proof::Judged => "judged by the skeptic, with an artifact as evidence".to_owned(),
+    }
+}
+
+fn is_running(run: &RunState, id: &str) -> bool {
+    let wanted = Probe::Criterion(id.to_owned());
+    let open = run.current.as_ref().and_then(|iteration| iteration.open_probe.as_ref());
+    open.is_some_and(|(_, probe)| *probe == wanted) || run.open_baseline_probe.as_ref() == Some(&wanted)
+}
+
+/// Met or not, at the start and at the end of each iteration.
+fn story(run: &RunState, criterion: &Criterion) -> Vec<(Since, bool)> {
+    let checked = run.baseline.probes.contains_key(&Probe::Criterion(criterion.id.clone()));
+    let start = checked.then(|| (Since::Start, measure::was_met_at_baseline(run, &criterion.id)));
+    let later = run.iterations().filter_map(|iteration| {
+        Some((Since::Iteration(iteration.number()), finding_of(iteration, &criterion.id)?.met))
+    });
+    start.into_iter().chain(later).collect()
+}
+
+/// The beginning of the last row of equal findings.
+fn since(story: &[(Since, bool)]) -> Option<Since> {
+    let (_, now) = story.last()?;
+    story.iter().rev().take_while(|(_, met)| met == now).last().map(|(when, _)| *when)
+}
+
+fn name(when: Since) -> String {
+    match when {
+        Since::Start => "start".to_owned(),
+        Since::Iteration(number) => format!("it{number}"),
+    }
+}
