@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod changes;
+pub mod evidence;
 pub mod learnings;
 pub mod list;
 pub mod overview;

@@ -1,0 +1,643 @@
+//! The evidence pane: what the run leaves behind to be believed, and whether it still can be.
+//!
+//! Not here: which files there are (`tree`), how one is read (`show`). Invariants: a file is asked for once;
+//! a mark beside a file is what `verify` said of it, and only that.
+
+mod show;
+mod tree;
+
+use std::path::PathBuf;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span};
+
+use crate::console::action::Action;
+use crate::console::cmd::{Cmd, Load, Loaded, Verified, VerifiedAs};
+use crate::console::paint;
+use crate::console::prose;
+use crate::console::scene::{News, Scene};
+use crate::console::scroll::{Matches, Window};
+use crate::console::theme::{Role, Theme};
+use crate::console::widget;
+use crate::model::safe::Safe;
+
+use super::Pane;
+use show::Content;
+use tree::{Basis, File, Row, Tree};
+
+/// From this width on, the file stands beside the list.
+const WIDE: u16 = 100;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Focus {
+    #[default]
+    List,
+    File,
+}
+
+enum Reading {
+    Asked,
+    There(Content),
+    Failed(Safe),
+}
+
+/// The file that is read.
+struct Opened {
+    path: String,
+    reading: Reading,
+    /// It may have changed since; it is asked for again.
+    stale: bool,
+}
+
+enum Check {
+    Never,
+    Running,
+    /// With the number of events there were.
+    Done(Verified, u64),
+}
+
+/// What `verify` said of one file.
+enum FileMark<'a> {
+    Good,
+    Bad(&'a Safe),
+    Unknown,
+}
+
+pub struct EvidencePane {
+    tree: Tree,
+    basis: Option<Basis>,
+    window: Window,
+    focus: Focus,
+    opened: Option<Opened>,
+    check: Check,
+    area: Rect,
+    matches: Matches<usize>,
+}
+
+impl Default for EvidencePane {
+    fn default() -> Self {
+        Self {
+            tree: Tree::default(),
+            basis: None,
+            window: Window::default(),
+            focus: Focus::default(),
+            opened: None,
+            check: Check::Never,
+            area: Rect::default(),
+            matches: Matches::default(),
+        }
+    }
+}
+
+/// The line above, the list, and the file.
+struct Parts {
+    verdict: Rect,
+    list: Rect,
+    text: Rect,
+}
+
+impl EvidencePane {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn wide(&self) -> bool {
+        self.area.width >= WIDE
+    }
+
+    fn parts(&self, area: Rect) -> Parts {
+        let inner = widget::inside(area);
+        let line = u16::from(inner.height >= 3);
+        let [verdict, rest] = Layout::vertical([Constraint::Length(line), Constraint::Fill(1)]).areas(inner);
+        if area.width >= WIDE {
+            let columns = (rest.width / 3).clamp(30, 44);
+            let [list, _, text] =
+                Layout::horizontal([Constraint::Length(columns), Constraint::Length(1), Constraint::Fill(1)])
+                    .areas(rest);
+            return Parts { verdict, list, text };
+        }
+        Parts { verdict, list: rest, text: rest }
+    }
+
+    fn fit(&mut self) {
+        let Parts { list, text, .. } = self.parts(self.area);
+        self.window.set_page(usize::from(list.height), self.tree.rows().len());
+        if let Some(Opened { reading: Reading::There(content), .. }) = &mut self.opened {
+            // One row is the file's name.
+            let page = text.height.saturating_sub(1);
+            match content {
+                Content::Text(document) => document.resize(text.width, page),
+                Content::Patch(diff) => diff.resize(page),
+            }
+        }
+    }
+
+    fn selected(&self) -> Option<&File> {
+        self.tree.file_at(self.window.cursor())
+    }
+
+    /// Reads another file, unless it is the one that is read.
+    fn open(&mut self, path: String) {
+        if self.opened.as_ref().is_none_or(|opened| opened.path != path) {
+            self.opened = Some(Opened { path, reading: Reading::Asked, stale: true });
+        }
+    }
+
+    fn select(&mut self) {
+        match self.tree.rows().get(self.window.cursor()).copied() {
+            Some(Row::Group { iteration, .. }) => {
+                self.tree.toggle(iteration);
+                self.fit();
+            }
+            Some(Row::File(_)) => {
+                if let Some(path) = self.selected().map(|file| file.path.clone()) {
+                    self.open(path);
+                    self.focus = Focus::File;
+                    self.fit();
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn act_in_file(&mut self, action: Action) -> bool {
+        match &mut self.opened {
+            Some(Opened { reading: Reading::There(Content::Text(document)), .. }) => document.act(action),
+            Some(Opened { reading: Reading::There(Content::Patch(diff)), .. }) => diff.act(action),
+            _ => false,
+        }
+    }
+
+    fn jump_group(&mut self, forward: bool) {
+        let cursor = self.window.cursor();
+        let group = |index: &usize| matches!(self.tree.rows().get(*index), Some(Row::Group { .. }));
+        let found =
+            if forward { (cursor + 1..self.tree.rows().len()).find(group) } else { (0..cursor).rev().find(group) };
+        if let Some(row) = found {
+            self.window.jump(row, self.tree.rows().len());
+        }
+    }
+
+    fn copied(&self) -> Option<Cmd> {
+        let text = match (&self.opened, self.focus) {
+            (Some(Opened { reading: Reading::There(content), .. }), Focus::File) => match content {
+                Content::Text(document) => document.line(document.cursor())?.text.to_string(),
+                Content::Patch(diff) => diff.hunk(),
+            },
+            _ => self.selected()?.path.clone(),
+        };
+        Some(Cmd::Copy { what: "evidence", text })
+    }
+
+    fn mark<'a>(verified: &'a Verified, file: &File) -> FileMark<'a> {
+        // A place may go on with where in the file it is.
+        let here =
+            |place: &str| place.strip_prefix(&file.path).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+        match verified.problems.iter().find(|(place, _)| here(place.as_str())) {
+            Some((_, what)) => FileMark::Bad(what),
+            None if verified.files > 0 => FileMark::Good,
+            None => FileMark::Unknown,
+        }
+    }
+
+    fn verdict(&self, scene: &Scene<'_>) -> Line<'static> {
+        let theme = scene.theme;
+        let glyphs = theme.glyphs();
+        let (sign, role, words) = match &self.check {
+            Check::Never => (glyphs.unknown, Role::Muted, "not verified yet".to_owned()),
+            Check::Running => (glyphs.unknown, Role::Info, "verifying ...".to_owned()),
+            Check::Done(verified, at) => {
+                let counted = format!(
+                    "{} events, {} files",
+                    widget::count(verified.events),
+                    widget::count(verified.files as u64)
+                );
+                let since = scene.run.next_seq.saturating_sub(*at);
+                let since = if since > 0 { format!("; {} events since", widget::count(since)) } else { String::new() };
+                match (verified.verdict, verified.problems.first()) {
+                    (VerifiedAs::Ok, _) => (glyphs.yes, Role::Good, format!("verified: {counted}{since}")),
+                    (VerifiedAs::Incomplete, first) => {
+                        let why =
+                            first.map_or_else(|| "the run has no end yet".to_owned(), |(_, what)| what.to_string());
+                        (glyphs.unknown, Role::Warning, format!("nothing wrong in {counted}, but {why}{since}"))
+                    }
+                    (VerifiedAs::Tampered, first) => {
+                        let what = first.map_or_else(String::new, |(place, what)| format!("{place}: {what}"));
+                        let more = verified.problems.len().saturating_sub(1);
+                        let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+                        (glyphs.no, Role::Bad, format!("TAMPERED: {what}{more}"))
+                    }
+                }
+            }
+        };
+        Line::from(Span::styled(format!("{sign} {words}"), theme.style(role)))
+    }
+}
+
+impl Pane for EvidencePane {
+    fn act(&mut self, action: Action, _scene: &Scene<'_>) -> Vec<Cmd> {
+        match action {
+            Action::VerifyNow => {
+                if matches!(self.check, Check::Running) {
+                    return Vec::new();
+                }
+                self.check = Check::Running;
+                return vec![Cmd::Load(Load::Verify)];
+            }
+            Action::Copy => return self.copied().into_iter().collect(),
+            Action::OpenEditor => {
+                let path = match (&self.opened, self.focus) {
+                    (Some(opened), Focus::File) => Some(opened.path.clone()),
+                    _ => self.selected().map(|file| file.path.clone()),
+                };
+                return path.map(|path| Cmd::OpenFile(PathBuf::from(path))).into_iter().collect();
+            }
+            Action::Back => {
+                self.focus = Focus::List;
+                self.fit();
+                return Vec::new();
+            }
+            _ => {}
+        }
+        if self.focus == Focus::File {
+            self.act_in_file(action);
+            return Vec::new();
+        }
+        let rows = self.tree.rows().len();
+        match action {
+            Action::Select | Action::Right => self.select(),
+            Action::NextIteration | Action::PreviousIteration => self.jump_group(action == Action::NextIteration),
+            Action::NextMatch => {
+                if let Some(row) = self.matches.next(self.window.cursor()) {
+                    self.window.jump(row, rows);
+                }
+            }
+            Action::PreviousMatch => {
+                if let Some(row) = self.matches.previous(self.window.cursor()) {
+                    self.window.jump(row, rows);
+                }
+            }
+            action => {
+                self.window.act(action, rows);
+            }
+        }
+        Vec::new()
+    }
+
+    fn learn(&mut self, news: News<'_>) {
+        if matches!(news, News::Reset) {
+            *self = Self { area: self.area, ..Self::default() };
+        }
+    }
+
+    fn take(&mut self, loaded: &Loaded) {
+        match loaded {
+            Loaded::Evidence(path, result) => {
+                let Some(opened) = self.opened.as_mut().filter(|opened| opened.path == *path) else { return };
+                opened.reading = match result {
+                    Ok(bytes) => Reading::There(show::content(path, bytes)),
+                    Err(why) => Reading::Failed(why.clone()),
+                };
+                self.fit();
+            }
+            Loaded::Verified(verified) => self.check = Check::Done(verified.clone(), verified.events),
+            _ => {}
+        }
+    }
+
+    fn refresh(&mut self, scene: &Scene<'_>) -> Vec<Cmd> {
+        let basis = Basis::of(scene.run);
+        if self.basis.as_ref() != Some(&basis) {
+            let here = self.selected().map(|file| file.path.clone());
+            self.tree.set(tree::files(scene.run));
+            if let Some(row) = here.and_then(|path| self.tree.row_of(&path)) {
+                self.window.go(row, self.tree.rows().len());
+            } else if self.basis.is_none() {
+                // The first file, not the heading above it.
+                self.window.go(1, self.tree.rows().len());
+            }
+            if let Some(opened) = &mut self.opened {
+                opened.stale = true;
+            }
+            self.basis = Some(basis);
+            self.matches.start("");
+            self.fit();
+        }
+        if self.wide()
+            && self.focus == Focus::List
+            && let Some(path) = self.selected().map(|file| file.path.clone())
+        {
+            self.open(path);
+        }
+        match &mut self.opened {
+            Some(opened) if opened.stale => {
+                opened.stale = false;
+                vec![Cmd::Load(Load::Evidence(opened.path.clone()))]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn search(&mut self, text: &str, _scene: &Scene<'_>) {
+        if self.focus == Focus::File {
+            match &mut self.opened {
+                Some(Opened { reading: Reading::There(Content::Text(document)), .. }) => document.search(text),
+                Some(Opened { reading: Reading::There(Content::Patch(diff)), .. }) => diff.search(text),
+                _ => {}
+            }
+            return;
+        }
+        self.matches.start(text);
+        for row in 0..self.tree.rows().len() {
+            let found =
+                self.tree.file_at(row).is_some_and(|file| prose::find(&file.path, self.matches.needle(), 0).is_some());
+            if found {
+                self.matches.add(row);
+            }
+        }
+        if let Some(row) = self.matches.seek(self.window.cursor()) {
+            self.window.jump(row, self.tree.rows().len());
+        }
+    }
+
+    fn resize(&mut self, area: Rect) {
+        self.area = area;
+        self.fit();
+    }
+
+    fn view(&self, frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
+        let theme = scene.theme;
+        let mut status = Vec::new();
+        if !scene.live {
+            status.push("list of an earlier moment, files of now".to_owned());
+        }
+        if let Some(label) = self.matches.label().filter(|_| self.focus == Focus::List) {
+            status.push(format!("\"{}\" {label}", Safe::line(self.matches.needle())));
+        }
+        status.push(format!("{} files", self.tree.files().len()));
+        let block = widget::panel(theme, "Evidence", scene.focused);
+        frame.render_widget(paint::corner(block, theme, "Evidence", &status.join(", "), area.width), area);
+        let Parts { verdict, list, text } = self.parts(area);
+        let line = widget::clip_line(theme, self.verdict(scene), usize::from(verdict.width));
+        frame.render_widget(line, verdict);
+        let both = area.width >= WIDE;
+        if both || self.focus == Focus::List {
+            self.list(frame, list, scene);
+        }
+        if both && text.x > list.right() {
+            for y in text.y..text.bottom() {
+                let rule = widget::styled(theme.glyphs().line_v, theme.style(Role::Border));
+                frame.render_widget(rule, Rect { x: list.right(), y, width: 1, height: 1 });
+            }
+        }
+        if both || self.focus == Focus::File {
+            self.file(frame, text, scene);
+        }
+    }
+}
+
+impl EvidencePane {
+    fn list(&self, frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
+        let theme = scene.theme;
+        for (y, index) in (area.y..).zip(self.window.shown(self.tree.rows().len(), usize::from(area.height))) {
+            let Some(row) = self.tree.rows().get(index) else { continue };
+            let here = index == self.window.cursor() && scene.focused && self.focus == Focus::List;
+            let line = match row {
+                Row::Group { iteration, files, open } => self.group(theme, *iteration, *files, *open, here),
+                Row::File(at) => match self.tree.files().get(*at) {
+                    Some(file) => self.entry(theme, file, here),
+                    None => continue,
+                },
+            };
+            let line = widget::clip_line(theme, line, usize::from(area.width));
+            frame.render_widget(line, Rect { y, height: 1, ..area });
+        }
+    }
+
+    fn group(&self, theme: &Theme, iteration: Option<u32>, files: usize, open: bool, here: bool) -> Line<'static> {
+        let glyphs = theme.glyphs();
+        let name = iteration.map_or_else(|| "run".to_owned(), |number| format!("iteration {number}"));
+        let fold = if open { glyphs.unfolded } else { glyphs.folded };
+        let mut spans = vec![
+            Span::styled(if here { glyphs.arrow_right } else { " " }, theme.style(Role::Key)),
+            Span::styled(format!(" {fold} "), theme.style(Role::Muted)),
+            Span::styled(name, theme.style(Role::Heading)),
+            Span::styled(format!("  {files} files"), theme.style(Role::Muted)),
+        ];
+        if let Check::Done(verified, _) = &self.check {
+            let mine = self.tree.files().iter().filter(|file| file.iteration == iteration);
+            let bad = mine.filter(|file| matches!(Self::mark(verified, file), FileMark::Bad(_))).count();
+            if bad > 0 {
+                spans.push(Span::styled(format!("  {} {bad} wrong", glyphs.no), theme.style(Role::Bad)));
+            }
+        }
+        Line::from(spans)
+    }
+
+    fn entry(&self, theme: &Theme, file: &File, here: bool) -> Line<'static> {
+        let glyphs = theme.glyphs();
+        let (sign, role, what) = match &self.check {
+            Check::Done(verified, _) => match Self::mark(verified, file) {
+                FileMark::Good => (glyphs.yes, Role::Good, None),
+                FileMark::Bad(what) => (glyphs.no, Role::Bad, Some(what.to_string())),
+                FileMark::Unknown => (glyphs.unknown, Role::Muted, None),
+            },
+            Check::Never | Check::Running => (glyphs.unknown, Role::Muted, None),
+        };
+        let open = self.opened.as_ref().is_some_and(|opened| opened.path == file.path);
+        let name = prose::line(file.name());
+        let base = if open { Role::Title } else { Role::Text };
+        let needle = if self.focus == Focus::List { self.matches.needle() } else { "" };
+        let mut spans = vec![
+            Span::styled(if here { glyphs.arrow_right } else { " " }, theme.style(Role::Key)),
+            Span::raw("   "),
+            Span::styled(format!("{sign} "), theme.style(role)),
+        ];
+        spans.extend(paint::spans(theme, &name, 0..name.len(), &[], base, needle));
+        if let Some(what) = what {
+            spans.push(Span::styled(format!("  {what}"), theme.style(Role::Bad)));
+        }
+        Line::from(spans)
+    }
+
+    fn file(&self, frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
+        let theme = scene.theme;
+        if area.height == 0 || area.width == 0 {
+            return;
+        }
+        let Some(opened) = &self.opened else { return };
+        let focused = scene.focused && self.focus == Focus::File;
+        let place = match &opened.reading {
+            Reading::There(Content::Text(document)) if focused => document.status(),
+            Reading::There(Content::Patch(diff)) if focused => diff.status(),
+            _ => String::new(),
+        };
+        let title = Line::from(Span::styled(format!(" {}", prose::line(&opened.path)), theme.style(Role::Title)));
+        let place = widget::styled(place, theme.style(Role::Muted));
+        let line = paint::both_ends(theme, title, place, usize::from(area.width));
+        frame.render_widget(line, Rect { height: 1, ..area });
+        let below = Rect { y: area.y + 1, height: area.height - 1, ..area };
+        let say = |frame: &mut Frame<'_>, words: &str, role| {
+            let words = widget::clip(theme, words, usize::from(below.width));
+            frame.render_widget(widget::styled(words, theme.style(role)), below);
+        };
+        match &opened.reading {
+            Reading::Asked => say(frame, " Reading ...", Role::Muted),
+            Reading::Failed(why) => say(frame, &format!(" It cannot be read: {why}"), Role::Warning),
+            Reading::There(Content::Text(document)) if document.is_empty() => say(frame, " It is empty.", Role::Muted),
+            Reading::There(Content::Text(document)) => document.view(frame, below, theme, focused),
+            Reading::There(Content::Patch(diff)) if diff.is_empty() => say(frame, " It is empty.", Role::Muted),
+            Reading::There(Content::Patch(diff)) => diff.view(frame, below, theme, focused),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::console::sample::{Sample, scene, screen};
+    use crate::console::theme::Glyphs;
+    use crate::evidence::render;
+    use crate::machine::run::RunState;
+
+    struct Bench {
+        sample: Sample,
+        state: RunState,
+        pane: EvidencePane,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let sample = Sample::demo();
+            let state = sample.ended();
+            Self { sample, state, pane: EvidencePane::new() }
+        }
+
+        /// Gives what is asked for; returns what was asked.
+        fn serve(&mut self) -> Vec<String> {
+            let theme = Theme::dark();
+            let files = render::everything(&self.state, &self.sample.blobs).unwrap();
+            let mut asked = Vec::new();
+            for cmd in self.pane.refresh(&scene(&self.state, &theme)) {
+                let Cmd::Load(Load::Evidence(path)) = cmd else { panic!("{cmd:?}") };
+                let found = files.iter().find(|file| file.path == path).unwrap();
+                let bytes: Arc<[u8]> = Arc::from(found.bytes.as_slice());
+                self.pane.take(&Loaded::Evidence(path.clone(), Ok(bytes)));
+                asked.push(path);
+            }
+            assert_eq!(self.pane.refresh(&scene(&self.state, &theme)), [], "asked twice");
+            asked
+        }
+
+        fn press(&mut self, actions: &[Action]) {
+            let theme = Theme::dark();
+            for action in actions {
+                self.pane.act(*action, &scene(&self.state, &theme));
+            }
+        }
+
+        fn draw(&mut self, theme: &Theme, width: u16, height: u16) -> String {
+            self.pane.resize(Rect::new(0, 0, width, height));
+            self.serve();
+            screen(width, height, |frame| self.pane.view(frame, frame.area(), &scene(&self.state, theme)))
+        }
+
+        fn open(&mut self, name: &str) {
+            self.pane.search(name, &scene(&self.state, &Theme::dark()));
+            self.press(&[Action::Select]);
+        }
+    }
+
+    fn verified(verdict: VerifiedAs, problems: Vec<(Safe, Safe)>) -> Loaded {
+        Loaded::Verified(Verified { events: 295, files: 61, verdict, problems })
+    }
+
+    #[test]
+    fn it_reads_well() {
+        let mut bench = Bench::new();
+        let theme = Theme::dark();
+        bench.pane.take(&verified(VerifiedAs::Ok, Vec::new()));
+        insta::assert_snapshot!("evidence_80x20", bench.draw(&theme, 80, 20));
+        bench.open("iter_3/certificate");
+        insta::assert_snapshot!("evidence_certificate", bench.draw(&theme, 80, 20));
+        insta::assert_snapshot!("evidence_120x36", bench.draw(&theme, 120, 36));
+        bench.press(&[Action::Back]);
+        bench.open("review");
+        let ascii = Theme::plain().with_glyphs(Glyphs::ASCII);
+        insta::assert_snapshot!("evidence_ascii", bench.draw(&ascii, 80, 20));
+        bench.press(&[Action::Back]);
+        bench.open("halting_report");
+        insta::assert_snapshot!("evidence_halting", bench.draw(&theme, 80, 40));
+        bench.press(&[Action::Back]);
+        bench.open("capsule");
+        insta::assert_snapshot!("evidence_capsule", bench.draw(&theme, 80, 40));
+    }
+
+    #[test]
+    fn verifying_marks_every_file_and_names_the_first_bad_place() {
+        let mut bench = Bench::new();
+        let theme = Theme::dark();
+        assert!(bench.draw(&theme, 80, 20).contains("? not verified yet"));
+        let cmds = bench.pane.act(Action::VerifyNow, &scene(&bench.state, &theme));
+        assert_eq!(cmds, [Cmd::Load(Load::Verify)]);
+        assert_eq!(bench.pane.act(Action::VerifyNow, &scene(&bench.state, &theme)), [], "one at a time");
+        assert!(bench.draw(&theme, 80, 20).contains("verifying"));
+        bench.pane.take(&verified(VerifiedAs::Ok, Vec::new()));
+        let shown = bench.draw(&theme, 80, 20);
+        assert!(shown.contains("✓ verified: 295 events, 61 files"), "{shown}");
+        let bad = (Safe::line("evidence/loop/exit.json (byte 12)"), Safe::line("differs from what the journal says"));
+        bench.pane.take(&verified(VerifiedAs::Tampered, vec![bad]));
+        let shown = bench.draw(&theme, 80, 20);
+        assert!(shown.contains("✗ TAMPERED: evidence/loop/exit.json (byte 12): differs"), "{shown}");
+        assert!(shown.contains("✗ exit.json  differs"), "{shown}");
+        assert!(shown.contains("✓ manifest.json"), "{shown}");
+        assert!(shown.contains("1 wrong"), "{shown}");
+    }
+
+    #[test]
+    fn a_narrow_pane_opens_and_closes_files_and_a_wide_one_reads_along() {
+        let mut bench = Bench::new();
+        let theme = Theme::dark();
+        bench.pane.resize(Rect::new(0, 0, 80, 20));
+        assert_eq!(bench.serve(), [] as [String; 0], "nothing is read before it is opened");
+        bench.press(&[Action::Select]);
+        assert_eq!(bench.serve().len(), 1);
+        let shown = bench.draw(&theme, 80, 20);
+        assert!(!shown.contains("manifest.json"), "{shown}");
+        bench.press(&[Action::Down, Action::Back]);
+        let shown = bench.draw(&theme, 80, 20);
+        assert!(shown.contains("manifest.json"), "{shown}");
+        bench.pane.resize(Rect::new(0, 0, 120, 30));
+        bench.press(&[Action::Down]);
+        assert_eq!(bench.serve().len(), 1, "what the cursor is on is read");
+        let cmds = bench.pane.act(Action::OpenEditor, &scene(&bench.state, &theme));
+        assert!(matches!(cmds.as_slice(), [Cmd::OpenFile(path)] if path.starts_with("evidence/loop")), "{cmds:?}");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_says_why() {
+        let mut bench = Bench::new();
+        let theme = Theme::dark();
+        bench.pane.resize(Rect::new(0, 0, 80, 20));
+        bench.pane.refresh(&scene(&bench.state, &theme));
+        bench.press(&[Action::Select]);
+        let cmds = bench.pane.refresh(&scene(&bench.state, &theme));
+        let [Cmd::Load(Load::Evidence(path))] = cmds.as_slice() else { panic!("{cmds:?}") };
+        bench.pane.take(&Loaded::Evidence(path.clone(), Err(Safe::line("no such file"))));
+        assert!(bench.draw(&theme, 80, 20).contains("cannot be read: no such file"));
+    }
+
+    #[test]
+    fn any_size_is_survived() {
+        let mut bench = Bench::new();
+        for width in [1u16, 2, 3, 5, 9, 17, 40, 80, 99, 100, 300] {
+            for height in [1u16, 2, 3, 4, 5, 12, 120] {
+                bench.draw(&Theme::dark(), width, height);
+                bench.press(&[Action::Down, Action::Select, Action::PageDown, Action::Back]);
+            }
+        }
+    }
+}
