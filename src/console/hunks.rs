@@ -40,8 +40,8 @@ impl Hunks {
         self.hunks.is_empty()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Hunk> {
-        self.hunks.iter()
+    pub fn all(&self) -> &[Hunk] {
+        &self.hunks
     }
 
     /// The lines of the old text, each with its line end.
@@ -122,8 +122,7 @@ mod tests {
     #[test]
     fn each_place_is_one_hunk() {
         let hunks = Hunks::between("a\nb\nc\nd\ne\n", "a\nB\nc\nd\ne\nf\n");
-        let found: Vec<Hunk> = hunks.iter().cloned().collect();
-        assert_eq!(found, [Hunk { before: 1..2, after: 1..2 }, Hunk { before: 5..5, after: 5..6 }]);
+        assert_eq!(hunks.all(), [Hunk { before: 1..2, after: 1..2 }, Hunk { before: 5..5, after: 5..6 }]);
         assert_eq!(hunks.merge(|number| number == 0), "a\nB\nc\nd\ne\n");
         assert_eq!(hunks.merge(|number| number == 1), "a\nb\nc\nd\ne\nf\n");
         assert!(Hunks::between("same", "same").is_empty());
@@ -175,7 +174,7 @@ mod tests {
         #[test]
         fn hunks_are_in_order_and_apart(before in text(), after in text()) {
             let hunks = Hunks::between(&before, &after);
-            let found: Vec<&Hunk> = hunks.iter().collect();
+            let found = hunks.all();
             for pair in found.windows(2) {
                 prop_assert!(pair[0].before.end < pair[1].before.start, "{:?}", found);
             }

@@ -134,8 +134,8 @@ fn row(run: &RunState, dimension: Dimension, columns: usize, stage: &Stage<'_>) 
     if let Some(seconds) = limit.filter(|_| seconds).and_then(|limit| limit.parse::<u64>().ok()) {
         spans.push(Span::styled(format!("({}) ", duration(seconds.saturating_mul(1_000))), theme.style(Role::Muted)));
     }
-    let raised = run.operator.overrides.iter().filter(|raised| raised.dimension == dimension);
-    if let Some(last) = raised.last() {
+    let mut raised = run.operator.overrides.iter().filter(|raised| raised.dimension == dimension);
+    if let Some(last) = raised.next_back() {
         let text = format!("{} raised by {}", theme.glyphs().arrow_up, Safe::line(&last.by));
         spans.push(Span::styled(text, theme.style(Role::Warning)));
     }
@@ -189,7 +189,7 @@ impl Overlay for Budget {
         let sheet = Sheet::place(area, COLUMNS, Dimension::ALL.len() + 4, &keys);
         sheet.draw(frame, theme, "Raise a limit (recorded as your override)", &keys);
         let body = sheet.body;
-        let foot = body.height.saturating_sub(3).min(3);
+        let foot = body.height.saturating_sub(3).min(if body.height > 10 { 3 } else { 2 });
         let list = Rect { height: body.height - foot, ..body };
         let lines = self.lines(stage, usize::from(body.width));
         let scroll = reveal(0, self.cursor, lines.len(), list.height);

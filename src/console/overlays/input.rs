@@ -7,7 +7,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use ratatui_textarea::{CursorMove, TextArea, WrapMode};
+use ratatui_textarea::{TextArea, WrapMode};
 
 use super::super::theme::{Role, Theme};
 use super::super::widget::count;
@@ -109,11 +109,6 @@ impl Input {
             let (bytes, limit) = (bytes as u64, self.limit as u64);
             format!("too long: {} of {} bytes", count(bytes), count(limit))
         })
-    }
-
-    pub fn to_end(&mut self) {
-        self.area.move_cursor(CursorMove::Bottom);
-        self.area.move_cursor(CursorMove::End);
     }
 
     pub fn view(&self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {

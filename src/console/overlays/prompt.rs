@@ -41,8 +41,7 @@ impl Prompt {
 
     /// `last`: what was searched for before.
     pub fn search(last: &str) -> Self {
-        let mut input = Input::new(Lines::One, 500).with_text(last);
-        input.to_end();
+        let input = Input::new(Lines::One, 500).with_text(last);
         Self { purpose: Purpose::Search, input, notice: None }
     }
 

@@ -24,6 +24,8 @@ const OUTPUT_ROWS: usize = 12;
 pub(super) struct Detail {
     pub lines: Vec<Line<'static>>,
     pub cursor: Option<usize>,
+    /// So many rows have to be read before it may be allowed.
+    pub to_read: usize,
 }
 
 /// What the rows are made from.
@@ -110,8 +112,16 @@ pub(super) fn detail(from: &Sources<'_>) -> Detail {
     let mut lines = vec![head(from)];
     let review = from.draft.and_then(|draft| draft.review.as_ref());
     let refinement = matches!(from.decision.request, Request::Refinement { .. });
+    if let Some(review) = review.filter(|review| review.previewing()) {
+        lines.extend(review.lines(from.theme, from.columns).0);
+        return Detail { lines, cursor: None, to_read: 0 };
+    }
+    let mut to_read = 0;
     if !refinement {
         lines.extend(request(from));
+        if matches!(from.decision.request, Request::Permission { .. }) {
+            to_read = lines.len();
+        }
         lines.extend(checked(from));
         lines.push(Line::default());
     }
@@ -123,10 +133,10 @@ pub(super) fn detail(from: &Sources<'_>) -> Detail {
     let mut cursor = None;
     if refinement {
         let (rows, at) = proposal(from, review);
-        cursor = review.filter(|review| !review.previewing()).map(|_| lines.len() + at);
+        cursor = review.map(|_| lines.len() + at);
         lines.extend(rows);
     }
-    Detail { lines, cursor }
+    Detail { lines, cursor, to_read }
 }
 
 fn head(from: &Sources<'_>) -> Line<'static> {
@@ -166,7 +176,7 @@ fn request(from: &Sources<'_>) -> Vec<Line<'static>> {
             lines
         }
         Request::Permission { tool, command, directory, rule } => {
-            let mut lines = from.labelled("May this run, exactly as it stands? Tool:", tool);
+            let mut lines = from.labelled("May this run, exactly so? Tool:", tool);
             lines.extend(from.command(command));
             lines.extend(from.labelled("In:", directory));
             lines.extend(from.labelled("Asked because of the rule:", rule));

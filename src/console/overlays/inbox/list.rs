@@ -46,18 +46,20 @@ pub(super) fn rows(
 
 fn row(decision: &Decision, scene: &Scene<'_>, theme: &Theme, columns: usize) -> Line<'static> {
     let glyphs = theme.glyphs();
+    let age = scene.since(&decision.asked_ts).map(duration).unwrap_or_default();
     let (mark, role, tail) = match decision.status {
-        DecisionStatus::Open => {
-            let age = scene.since(&decision.asked_ts).map(duration).unwrap_or_default();
-            (glyphs.current, Role::Warning, format!("waits {age}, {}", asker(decision)))
-        }
+        DecisionStatus::Open => (glyphs.current, Role::Warning, format!("waits {age}, {}", asker(decision))),
         DecisionStatus::Answered => (glyphs.arrow_right, Role::Info, "being carried out".to_owned()),
         DecisionStatus::Closed => (glyphs.yes, Role::Muted, verdict(decision)),
     };
     let head = format!("{mark} {:<4}{:<11} ", decision.id.to_string(), decision.request.name());
     let left = columns.saturating_sub(width(&head));
-    // The gist keeps at least half; a narrow list does without the tail.
-    let tail = if left >= 34 { clip(theme, &tail, left / 2) } else { String::new() };
+    // The gist keeps at least half; a narrow list says only how long.
+    let tail = match left {
+        34.. => clip(theme, &tail, left / 2),
+        18.. if decision.status == DecisionStatus::Open => age,
+        _ => String::new(),
+    };
     let room = left.saturating_sub(width(&tail) + usize::from(!tail.is_empty()) * 2);
     let gist = clip(theme, Safe::line(&decision.request.gist()).as_str(), room);
     let pad = room.saturating_sub(width(&gist));

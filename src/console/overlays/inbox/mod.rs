@@ -45,6 +45,8 @@ const READING_MS: i64 = 700;
 /// What the operator prepared for a decision.
 #[derive(Debug, Default)]
 struct Draft {
+    /// An answer that was begun and put aside.
+    begun: String,
     note: Option<String>,
     review: Option<Review>,
 }
@@ -76,6 +78,8 @@ pub struct Inbox {
     scroll: usize,
     /// Is the change under the cursor to be in sight, wherever `scroll` is?
     to_cursor: bool,
+    /// Rows of the detail that have been in sight.
+    read: usize,
     notice: Option<Notice>,
     area: Rect,
 }
@@ -92,6 +96,7 @@ impl Default for Inbox {
             mode: Mode::Browse,
             scroll: 0,
             to_cursor: false,
+            read: 0,
             notice: None,
             area: Rect::default(),
         }
@@ -120,6 +125,7 @@ impl Inbox {
             self.mode = Mode::Browse;
             self.scroll = 0;
             self.to_cursor = false;
+            self.read = 0;
         }
         self.selected = Some(decision.id);
         self.seen = Some(decision.status);
@@ -199,8 +205,15 @@ impl Inbox {
 
     /// Why nothing can be answered, in the words of this box.
     fn refusal(decision: &Decision, stage: &Stage<'_>) -> Option<String> {
-        if let Some(why) = barred(stage) {
-            return Some(why.to_owned());
+        let stopped = stage.scene.is_some_and(|scene| scene.live && scene.run.halt.is_some());
+        match (barred(stage), decision.status) {
+            // A run that stopped because nobody was there can go on.
+            (Some(_), DecisionStatus::Open) if stopped && !stage.read_only => {
+                let id = decision.id;
+                return Some(format!("the run has stopped; `nightloop answer {id}`, then `nightloop resume`"));
+            }
+            (Some(why), _) => return Some(why.to_owned()),
+            (None, _) => {}
         }
         match decision.status {
             DecisionStatus::Open => None,
@@ -254,14 +267,19 @@ impl Inbox {
             return Response::stay();
         }
         let review = self.draft().and_then(|draft| draft.review.as_ref());
-        if !offers(decision, review).iter().any(|offer| offer.action == action)
-            && !(refinement && action == Action::Approve)
-        {
+        let offered = offers(decision, review).iter().any(|offer| offer.action == action);
+        // To approve nothing is to reject, and while the proposal is read there is a better word than "no".
+        let fits = offered || (refinement && action == Action::Approve);
+        if !fits {
             self.say(format!("`{}` does not fit a {}", action.hint(), decision.request.name()), Role::Warning);
             return Response::stay();
         }
         if self.is_a_slip(stage) {
             self.say(format!("this is {}, another decision: read it first", decision.id), Role::Warning);
+            return Response::stay();
+        }
+        if matches!(action, Action::Approve | Action::Always) && self.unread(stage) {
+            self.say("it goes on below: read it to its end first", Role::Warning);
             return Response::stay();
         }
         match action {
@@ -274,7 +292,8 @@ impl Inbox {
                 Response::stay()
             }
             Action::WriteAnswer => {
-                self.mode = Mode::Write(Input::new(Lines::Several, MAX_TEXT));
+                let begun = self.draft().map(|draft| draft.begun.clone()).unwrap_or_default();
+                self.mode = Mode::Write(Input::new(Lines::Several, MAX_TEXT).with_text(&begun));
                 Response::stay()
             }
             Action::AddNote => {
@@ -384,6 +403,22 @@ impl Inbox {
         };
         self.scroll = to.min(furthest(detail.lines.len(), height));
         self.to_cursor = false;
+        self.read = self.read.max(self.in_sight(&detail, height));
+    }
+
+    /// The row after the last one in sight.
+    fn in_sight(&self, detail: &Detail, height: u16) -> usize {
+        let all = detail.lines.len();
+        if all <= usize::from(height) {
+            return all;
+        }
+        self.offset(detail, height) + usize::from(height.saturating_sub(1))
+    }
+
+    /// Is there a part of a command that the operator cannot have seen?
+    fn unread(&self, stage: &Stage<'_>) -> bool {
+        let (detail, height) = self.rows(stage);
+        self.read.max(self.in_sight(&detail, height)) < detail.to_read
     }
 
     /// The first row in sight: where the reader scrolled to, or where the change under the cursor is.
@@ -405,6 +440,9 @@ impl Inbox {
         match typed {
             Typed::Text => return Response::stay(),
             Typed::Cancel => {
+                if let Some(id) = self.selected.filter(|_| !noting) {
+                    self.drafts.entry(id).or_default().begun = text;
+                }
                 self.mode = Mode::Browse;
                 return Response::stay();
             }
@@ -509,6 +547,10 @@ impl Overlay for Inbox {
     }
 
     fn resize(&mut self, area: Rect) {
+        if self.area != area {
+            // Rows are others now.
+            self.read = 0;
+        }
         self.area = area;
     }
 

@@ -3,15 +3,19 @@
 //! Role: the choice and how it is drawn. Not its role: answering.
 //! Invariant: what is approved is exactly the text that the preview shows.
 
+use std::ops::Range;
+
 use ratatui::text::{Line, Span};
 
-use super::super::super::hunks::{Hunk, Hunks};
+use super::super::super::hunks::Hunks;
 use super::super::super::theme::{Role, Theme};
 use super::super::sheet::picked;
 use super::super::text::{fold, whole};
 
 /// Lines around a change.
 const CONTEXT: usize = 2;
+/// Rows that are made of a text; a reader who needs more needs an editor.
+const MOST_ROWS: usize = 10_000;
 
 #[derive(Debug, Clone)]
 pub(super) struct Review {
@@ -91,56 +95,79 @@ impl Review {
             for (number, line) in self.merged().split_inclusive('\n').enumerate() {
                 let gutter = format!("{:>4} ", number + 1);
                 lines.extend(row(theme, &gutter, line, Role::Text, columns));
+                if lines.len() > MOST_ROWS {
+                    lines.push(too_long(theme));
+                    break;
+                }
             }
             return (lines, 0);
         }
+        let texts = Texts { before: self.hunks.before(), after: self.hunks.after(), theme, columns };
         let mut at = 0;
-        for (number, hunk) in self.hunks.iter().enumerate() {
+        for number in 0..all {
             if number == self.cursor {
                 at = lines.len();
             }
-            lines.extend(self.hunk(number, hunk, theme, columns));
+            self.hunk(number, &texts, &mut lines);
+            if lines.len() > MOST_ROWS {
+                lines.push(too_long(theme));
+                break;
+            }
         }
         (lines, at)
     }
 
-    fn hunk(&self, number: usize, hunk: &Hunk, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
-        let (before, after) = (self.hunks.before(), self.hunks.after());
+    fn hunk(&self, number: usize, texts: &Texts<'_>, lines: &mut Vec<Line<'static>>) {
+        let (all, theme) = (self.hunks.all(), texts.theme);
+        let Some(hunk) = all.get(number) else { return };
         let taken = self.taken.get(number).copied().unwrap_or(false);
         let (mark, word) = if taken { ("[x]", "take") } else { ("[ ]", "leave as it is") };
-        let text =
-            format!("{mark} change {} of {}, line {}: {word}", number + 1, self.hunks.len(), hunk.before.start + 1);
+        let text = format!("{mark} change {} of {}, line {}: {word}", number + 1, all.len(), hunk.before.start + 1);
         let title = Line::from(Span::styled(text, theme.style(Role::DiffHunk)));
-        let mut lines = vec![picked(theme, title, number == self.cursor)];
-        let part = |all: &[&str], from: usize, to: usize| -> Vec<String> {
-            all.iter().take(to).skip(from).map(|line| (*line).to_owned()).collect()
-        };
+        lines.push(picked(theme, title, number == self.cursor));
         let (old, new) = (&hunk.before, &hunk.after);
         // Lines between two changes are shown once.
-        let above = number.checked_sub(1).and_then(|above| self.hunks.iter().nth(above));
+        let above = number.checked_sub(1).and_then(|above| all.get(above));
         let shown_to = above.map_or(0, |above| above.before.end + CONTEXT);
-        let below = self.hunks.iter().nth(number + 1).map_or(usize::MAX, |below| below.before.start);
-        for line in part(&before, old.start.saturating_sub(CONTEXT).max(shown_to), old.start) {
-            lines.extend(row(theme, "   ", &line, Role::Muted, columns));
-        }
-        let removed = part(&before, old.start, old.end);
-        let added = part(&after, new.start, new.end);
+        let below = all.get(number + 1).map_or(usize::MAX, |below| below.before.start);
+        let mut show = |gutter: &str, shown: &[&str], role| {
+            for line in shown.iter().take(MOST_ROWS) {
+                lines.extend(row(theme, gutter, line, role, texts.columns));
+            }
+        };
+        let removed = part(&texts.before, old.clone());
+        let added = part(&texts.after, new.clone());
         let (minus, plus) = if taken { (Role::DiffRemoved, Role::DiffAdded) } else { (Role::Text, Role::Muted) };
-        for line in &removed {
-            lines.extend(row(theme, " - ", line, minus, columns));
-        }
-        for line in &added {
-            lines.extend(row(theme, " + ", line, plus, columns));
-        }
-        if removed.len() == added.len() && removed.iter().zip(&added).all(|(old, new)| whole(old) == whole(new)) {
+        show("   ", part(&texts.before, old.start.saturating_sub(CONTEXT).max(shown_to)..old.start), Role::Muted);
+        show(" - ", removed, minus);
+        show(" + ", added, plus);
+        let same = removed.len() == added.len() && removed.iter().zip(added).all(|(old, new)| whole(old) == whole(new));
+        if same {
             let text = "   only line ends or invisible characters differ";
             lines.push(Line::from(Span::styled(text, theme.style(Role::Warning))));
         }
-        for line in part(&before, old.end, (old.end + CONTEXT).min(below)) {
-            lines.extend(row(theme, "   ", &line, Role::Muted, columns));
+        let end = (old.end + CONTEXT).min(below).min(texts.before.len());
+        for line in part(&texts.before, old.end..end) {
+            lines.extend(row(theme, "   ", line, Role::Muted, texts.columns));
         }
-        lines
     }
+}
+
+/// Both texts by line, with what is needed to draw them.
+struct Texts<'a> {
+    before: Vec<&'a str>,
+    after: Vec<&'a str>,
+    theme: &'a Theme,
+    columns: usize,
+}
+
+fn part<'a, 'b>(lines: &'b [&'a str], range: Range<usize>) -> &'b [&'a str] {
+    lines.get(range).unwrap_or_default()
+}
+
+fn too_long(theme: &Theme) -> Line<'static> {
+    let text = "There is more than can be shown here: edit it to see all of it.";
+    Line::from(Span::styled(text, theme.style(Role::Warning)))
 }
 
 /// One line of a file, on as many rows as it needs.
@@ -183,6 +210,18 @@ mod tests {
         review.edit("mine\n");
         assert_eq!(review.merged(), "mine\n");
         assert_eq!(review.counts(), (1, 1));
+    }
+
+    #[test]
+    fn a_text_without_end_is_cut_with_a_word() {
+        let huge = "x\n".repeat(50_000);
+        let mut review = Review::new("", &huge);
+        for _ in 0..2 {
+            let (lines, _) = review.lines(&Theme::plain(), 40);
+            assert!(lines.len() < MOST_ROWS + 10);
+            assert!(lines.last().unwrap().to_string().contains("more than can be shown"));
+            review.toggle_preview();
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::super::stages::Staged;
 use super::*;
 use crate::console::cmd::Load;
 use crate::console::scene::Link;
-use crate::machine::event::{AskedBy, DecisionAnswered, DecisionAsked, DecisionSettled, ProbeEnd, ProbeResult};
+use crate::machine::event::{AskedBy, DecisionAnswered, DecisionAsked, DecisionSettled, Event, ProbeEnd, ProbeResult};
 use crate::model::decision::{Severity, VisionIssue};
 
 const OUTPUT: &[u8] =
@@ -208,6 +208,26 @@ fn a_pause_goes_on_only_when_its_check_passes() {
 }
 
 #[test]
+fn the_output_of_a_real_check_is_shown() {
+    let sample = crate::console::sample::Sample::demo();
+    let failed = sample.events.iter().find_map(|stamped| match &stamped.event {
+        Event::ProbeFinished(probe) if !probe.result.end.passed() => Some(probe.result.clone()),
+        _ => None,
+    });
+    let check = failed.unwrap();
+    let bytes = sample.blobs.get(&check.output).unwrap();
+    let last = String::from_utf8_lossy(&bytes).lines().last().unwrap().trim().to_owned();
+    let mut staged = asked(pause(), "why");
+    answered(&mut staged, DecisionId(1), Answer::Done);
+    let mut inbox = open(&staged);
+    staged.happen(DecisionSettled { id: DecisionId(1), closed: false, check: Some(check), detail: String::new() });
+    assert!(staged.screen(&mut inbox, 200, 60).contains("reading its output"));
+    give(&staged, &mut inbox, &bytes);
+    let screen = staged.screen(&mut inbox, 200, 60);
+    assert!(screen.contains(&last), "{last}\n{screen}");
+}
+
+#[test]
 fn a_question_is_answered_by_number_or_in_words() {
     let staged = asked(question(), "why");
     let mut inbox = open(&staged);
@@ -224,7 +244,16 @@ fn a_question_is_answered_by_number_or_in_words() {
     inbox.paste("\nb\u{1b}[2J");
     let response = staged.press(&mut inbox, KeyCode::Enter);
     assert_eq!(order(&response), plain(Answer::Text("a 1\nb[2J".to_owned())));
+
+    // What was begun is not lost by stepping back.
+    let mut inbox = open(&staged);
+    staged.press(&mut inbox, KeyCode::Enter);
+    staged.type_text(&mut inbox, "half a th");
     staged.all_sizes(&mut inbox);
+    staged.press(&mut inbox, KeyCode::Esc);
+    staged.press(&mut inbox, KeyCode::Enter);
+    staged.type_text(&mut inbox, "ought");
+    assert_eq!(order(&staged.press(&mut inbox, KeyCode::Enter)), plain(Answer::Text("half a thought".to_owned())));
 
     let mut inbox = open(&staged);
     let edit = staged.press(&mut inbox, KeyCode::Char('e'));
@@ -246,6 +275,25 @@ fn a_permission_shows_the_whole_command_and_takes_three_answers() {
     assert_eq!(order(&staged.press(&mut inbox, KeyCode::Char('r'))), plain(Answer::Deny));
     assert_eq!(order(&staged.press(&mut inbox, KeyCode::Enter)), None, "words are no permission");
     assert!(staged.screen(&mut inbox, 80, 20).contains("does not fit a permission"));
+}
+
+#[test]
+fn a_command_is_read_to_its_end_before_it_is_allowed() {
+    let command: String = (1..=40).map(|n| format!("echo {n}\n")).collect();
+    let command = format!("{command}rm -rf /");
+    let request =
+        Request::Permission { tool: "shell".to_owned(), command, directory: "/".to_owned(), rule: "r".to_owned() };
+    let staged = asked(request, "why");
+    let mut inbox = open(&staged);
+    for key in ['a', 'A'] {
+        assert_eq!(order(&staged.press(&mut inbox, KeyCode::Char(key))), None);
+    }
+    assert!(staged.screen(&mut inbox, 80, 20).contains("read it to its end first"));
+    assert_eq!(order(&staged.press(&mut inbox, KeyCode::Char('r'))), plain(Answer::Deny), "no is always possible");
+    staged.press(&mut inbox, KeyCode::End);
+    assert!(staged.screen(&mut inbox, 80, 20).contains("rm -rf /"));
+    staged.press(&mut inbox, KeyCode::Home);
+    assert_eq!(order(&staged.press(&mut inbox, KeyCode::Char('a'))), plain(Answer::Allow));
 }
 
 #[test]
@@ -391,6 +439,15 @@ fn who_may_only_look_answers_nothing() {
     let mut inbox = open(&staged);
     staged.press(&mut inbox, KeyCode::Char('1'));
     assert!(matches!(inbox.mode, Mode::Browse));
+}
+
+#[test]
+fn a_run_that_stopped_for_an_answer_says_how_to_give_it() {
+    let mut staged = asked(permission(), "why");
+    staged.run.halt = Staged::ended().run.halt;
+    let mut inbox = open(&staged);
+    assert!(staged.screen(&mut inbox, 80, 20).contains("`nightloop answer d1`"));
+    assert!(staged.press(&mut inbox, KeyCode::Char('a')).cmds.is_empty());
 }
 
 #[test]

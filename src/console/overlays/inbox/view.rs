@@ -50,7 +50,11 @@ impl Inbox {
             ];
             let lines = text.iter().flat_map(|text| wrap(text, usize::from(columns)));
             let style = stage.theme.style(Role::Muted);
-            return Detail { lines: lines.map(|row| Line::from(Span::styled(row, style))).collect(), cursor: None };
+            return Detail {
+                lines: lines.map(|row| Line::from(Span::styled(row, style))).collect(),
+                cursor: None,
+                to_read: 0,
+            };
         };
         detail(&Sources {
             decision,
@@ -98,7 +102,8 @@ impl Inbox {
         let theme = stage.theme;
         let columns = usize::from(columns);
         let open = self.decision(stage).is_some_and(|decision| decision.status == DecisionStatus::Open);
-        let (text, role) = match (&self.notice, barred(stage).filter(|_| open)) {
+        let refusal = self.decision(stage).filter(|_| open).and_then(|decision| Self::refusal(decision, stage));
+        let (text, role) = match (&self.notice, refusal) {
             (Some(notice), _) => (notice.text.clone(), notice.role),
             (None, Some(why)) => (format!("{} Cannot be answered here: {why}.", theme.glyphs().no), Role::Warning),
             (None, None) => return Vec::new(),
@@ -125,7 +130,7 @@ impl Inbox {
         let writing = Rect { y: body.y + upper, height: writing_rows, ..body };
         let notice = Rect { y: writing.bottom(), height: notice_rows, ..body };
         let upper = Rect { height: upper, ..body };
-        if count == 0 || upper.height < 6 {
+        if count < 2 || upper.height < 9 {
             let nothing = Rect { height: 0, ..upper };
             return Layout { sheet, list: nothing, rule: nothing, detail: upper, notice, writing };
         }
