@@ -12,8 +12,8 @@ use super::panes::changes::ChangesPane;
 use super::panes::evidence::EvidencePane;
 use super::panes::learnings::LearningsPane;
 use super::panes::overview::Overview;
-use super::panes::plan::PlanPane;
-use super::panes::runs::RunsPane;
+use super::panes::plan::Plan;
+use super::panes::runs::Runs;
 use super::panes::timeline::TimelinePane;
 use super::panes::{Pane, PaneId};
 use super::scene::News;
@@ -35,11 +35,11 @@ pub enum Screen {
 /// The panes.
 #[derive(Default)]
 pub struct Panes {
-    runs: RunsPane,
+    runs: Runs,
     overview: Overview,
     agent: AgentPane,
     learnings: LearningsPane,
-    plan: PlanPane,
+    plan: Plan,
     evidence: EvidencePane,
     timeline: TimelinePane,
     changes: ChangesPane,
