@@ -92,7 +92,7 @@ impl Response {
 
 /// One box over the panes.
 pub trait Overlay {
-    /// A key. All of them come here while it is on top.
+    /// A key that was pressed, not released. All of them come here while it is on top.
     fn key(&mut self, key: KeyEvent, stage: &Stage<'_>) -> Response;
 
     /// Text from the clipboard.

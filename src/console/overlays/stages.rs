@@ -1,6 +1,7 @@
 //! Stages for tests: a real run at a chosen moment, with decisions asked by hand where it has none.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::backend::TestBackend;
 
 use super::super::keymap::Keymap;
 use super::super::sample::{self, Sample};
@@ -98,7 +99,12 @@ impl Staged {
     pub fn all_sizes(&self, overlay: &mut dyn Overlay) {
         for width in (1..=8).chain([13, 21, 31, 40, 59, 60, 80, 113, 114, 115, 120, 200, 300]) {
             for height in (1..=8).chain([12, 15, 16, 20, 36, 120]) {
-                self.screen(overlay, width, height);
+                let mut terminal = ratatui::Terminal::new(TestBackend::new(width, height)).unwrap();
+                self.with(|stage| {
+                    overlay.resize(ratatui::layout::Rect::new(0, 0, width, height));
+                    overlay.refresh(stage);
+                    terminal.draw(|frame| overlay.view(frame, frame.area(), stage)).unwrap();
+                });
             }
         }
     }

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use crossterm::event::{KeyCode, KeyModifiers};
 
 use super::super::stages::Staged;
+use super::answer::READING_MS;
 use super::*;
 use crate::console::cmd::Load;
 use crate::console::scene::Link;
+use crate::engine::command::Command;
 use crate::machine::event::{AskedBy, DecisionAnswered, DecisionAsked, DecisionSettled, Event, ProbeEnd, ProbeResult};
 use crate::model::decision::{Severity, VisionIssue};
+use crate::model::digest::Digest;
 
 const OUTPUT: &[u8] =
     b"checking https://staging.example.org/login\n  status 503, wanted 200\x1b]0;owned\x07\n1 of 3 checks failed\n";
@@ -470,6 +473,41 @@ fn it_opens_on_what_waits_and_goes_on_by_itself() {
     assert!(staged.screen(&mut inbox, 80, 20).contains("another decision: read it first"));
     staged.later_ms = READING_MS;
     assert_eq!(order(&staged.press(&mut inbox, KeyCode::Char('a'))).unwrap().0, DecisionId(3));
+}
+
+#[test]
+fn what_is_typed_for_one_decision_never_answers_another() {
+    let mut staged = asked(question(), "first");
+    let mut inbox = open(&staged);
+    staged.press(&mut inbox, KeyCode::Enter);
+    staged.type_text(&mut inbox, "we take the Jul");
+    answered(&mut staged, DecisionId(1), Answer::Text("Julian".to_owned()));
+    ask(&mut staged, permission(), "second");
+    staged.screen(&mut inbox, 80, 20);
+    staged.later_ms = 10_000;
+    for c in "ian one, A a".chars() {
+        assert!(staged.press(&mut inbox, KeyCode::Char(c)).cmds.is_empty(), "{c}");
+    }
+    assert!(staged.press(&mut inbox, KeyCode::Enter).cmds.is_empty());
+    let screen = staged.screen(&mut inbox, 80, 20);
+    assert!(screen.contains("someone else answered while you wrote"), "{screen}");
+    staged.press(&mut inbox, KeyCode::Esc);
+    staged.screen(&mut inbox, 80, 20);
+    assert_eq!(inbox.selected, Some(DecisionId(2)));
+    staged.later_ms += READING_MS;
+    assert_eq!(order(&staged.press(&mut inbox, KeyCode::Char('a'))).unwrap().0, DecisionId(2));
+}
+
+#[test]
+fn another_run_is_another_inbox() {
+    let mut staged = asked(question(), "first");
+    let mut inbox = open(&staged);
+    staged.press(&mut inbox, KeyCode::Char('n'));
+    staged.type_text(&mut inbox, "a note");
+    staged.press(&mut inbox, KeyCode::Enter);
+    assert!(staged.screen(&mut inbox, 80, 20).contains("a note"));
+    staged.run.started.run = serde_json::from_str("\"01ARZ3NDEKTSV4RRFFQ69G5FAV\"").unwrap();
+    assert!(!staged.screen(&mut inbox, 80, 20).contains("a note"));
 }
 
 #[test]

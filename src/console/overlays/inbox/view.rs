@@ -71,6 +71,7 @@ impl Inbox {
             Mode::Write(_) => return keys(&[("enter", "send"), ("alt-enter", "new line"), ("esc", "back")]),
             Mode::Note(_) => return keys(&[("enter", "keep the note"), ("alt-enter", "new line"), ("esc", "back")]),
             Mode::Editing => return keys(&[("esc", "do not wait for $EDITOR")]),
+            Mode::Interrupted => return keys(&[("esc", "go on: someone else answered while you wrote")]),
             Mode::Browse => {}
         }
         let mut keys = Keys::new();
@@ -124,7 +125,7 @@ impl Inbox {
         let notice_rows = lines.min(body.height.saturating_sub(2));
         let writing_rows = match &self.mode {
             Mode::Write(_) | Mode::Note(_) => WRITING.min(body.height.saturating_sub(notice_rows) / 2),
-            Mode::Browse | Mode::Editing => 0,
+            Mode::Browse | Mode::Editing | Mode::Interrupted => 0,
         };
         let upper = body.height - notice_rows - writing_rows;
         let writing = Rect { y: body.y + upper, height: writing_rows, ..body };
@@ -167,7 +168,7 @@ impl Inbox {
         match &self.mode {
             Mode::Write(input) => self.draw_input(frame, layout.writing, "Your answer:", input, stage),
             Mode::Note(input) => self.draw_input(frame, layout.writing, "A note for your answer:", input, stage),
-            Mode::Browse | Mode::Editing => {}
+            Mode::Browse | Mode::Editing | Mode::Interrupted => {}
         }
     }
 
