@@ -13,7 +13,7 @@ use crate::model::criterion::Proof;
 use crate::model::safe::Safe;
 
 use super::recent::{Recent, Step};
-use super::scene::{Scene, millis_of};
+use super::scene::{Link, Scene, millis_of};
 use super::theme::{Glyphs, Role};
 use super::widget;
 
@@ -171,7 +171,7 @@ fn of_call<'a>(scene: &Scene<'_>, call: &CallState, recent: &Recent) -> Activity
 impl Now<'_> {
     /// Milliseconds since it began.
     pub fn for_millis(&self, scene: &Scene<'_>) -> u64 {
-        scene.since(&self.since).unwrap_or(0)
+        age(scene, &self.since)
     }
 
     pub fn glyph(&self, glyphs: &Glyphs) -> &'static str {
@@ -237,7 +237,7 @@ impl Now<'_> {
     /// What exactly, without the cause of a wait.
     pub fn brief(&self, scene: &Scene<'_>) -> String {
         let Activity::ServerWait { role, until_ms, .. } = &self.activity else { return self.detail(scene) };
-        match u64::try_from(until_ms - scene.now_ms) {
+        match u64::try_from(until_ms - shown_ms(scene)) {
             Ok(left) if left > 0 => {
                 format!("until {}, {} left ({role})", scene.clock_at(*until_ms), widget::duration(left))
             }
@@ -305,11 +305,22 @@ const fn doing(state: State) -> &'static str {
     }
 }
 
+/// The time that the scene shows: now, or the moment of the last event where an earlier one is shown.
+fn shown_ms(scene: &Scene<'_>) -> i64 {
+    let past = !scene.live || matches!(scene.link, Link::Replay { .. });
+    if past { millis_of(&scene.run.time.last_ts).unwrap_or(scene.now_ms) } else { scene.now_ms }
+}
+
+/// Milliseconds from a time stamp to the time that is shown.
+pub fn age(scene: &Scene<'_>, ts: &str) -> u64 {
+    millis_of(ts).and_then(|then| u64::try_from(shown_ms(scene) - then).ok()).unwrap_or(0)
+}
+
 /// Budget time up to now: what the journal holds, and what has passed since while the run was at work.
 pub fn elapsed(scene: &Scene<'_>) -> u64 {
     let run = scene.run;
-    let running = scene.live && run.halt.is_none() && !run.operator.waits();
-    let since = if running { scene.since(&run.time.last_ts).unwrap_or(0) } else { 0 };
+    let running = run.halt.is_none() && !run.operator.waits();
+    let since = if running { age(scene, &run.time.last_ts) } else { 0 };
     run.spent.millis.saturating_add(since)
 }
 
@@ -421,6 +432,20 @@ pub(super) mod tests {
         assert_eq!(sentence(&asked()), "waiting for you: d1 question: Keep the old API?");
         let paused = agent_at_work().then(PauseRequested { by: "ada".into() }).then(PauseBegan {});
         assert!(sentence(&paused).starts_with("paused by ada since "), "{}", sentence(&paused));
+    }
+
+    #[test]
+    fn an_earlier_moment_does_not_age() {
+        let theme = Theme::plain();
+        let moment = requested(agent_at_work());
+        let live = scene(&moment.run, &theme);
+        let past = Scene { live: false, ..live };
+        let replay = Link::Replay { playing: false, speed: 1, at: 1, of: 2 };
+        for past in [past, Scene { link: &replay, ..live }] {
+            assert_eq!(now(&past, &moment.recent).for_millis(&past), 0);
+            assert_eq!(elapsed(&past), moment.run.spent.millis);
+        }
+        assert_eq!(now(&live, &moment.recent).for_millis(&live), 60_000);
     }
 
     #[test]

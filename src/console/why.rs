@@ -166,7 +166,7 @@ fn evidence(scene: &Scene<'_>, now: &Now<'_>, recent: &Recent) -> Vec<String> {
 
 fn last_event(scene: &Scene<'_>) -> String {
     let run = scene.run;
-    let ago = scene.since(&run.time.last_ts).map(widget::duration).unwrap_or_default();
+    let ago = widget::duration(activity::age(scene, &run.time.last_ts));
     format!("last event {} at {}, {ago} ago", run.next_seq.saturating_sub(1), scene.clock(&run.time.last_ts))
 }
 

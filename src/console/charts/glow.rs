@@ -13,6 +13,7 @@ use crate::machine::run::RunState;
 use crate::model::fraction::Fraction;
 use crate::model::glow::{Glow, trailing_zero_wins};
 use crate::model::learnings::SpecVersion;
+use crate::model::safe::Safe;
 
 use super::pen::Pen;
 
@@ -96,8 +97,22 @@ pub fn draw(buffer: &mut Buffer, area: Rect, theme: &Theme, scores: &Scores<'_>,
         pen.text(0, y, &format!("it{number}"), role);
         bar(&mut pen, u16::try_from(name_width + 1).unwrap_or(0), y, glow);
     }
+    let used = u16::try_from(shown).unwrap_or(rows);
+    if let Some((_, glow)) = at.map_or_else(|| scores.rows.last(), |at| scores.rows.get(at))
+        && used + 5 <= rows
+    {
+        reasons(&mut pen, used + 1, glow);
+    }
     for (y, row) in (rows..pen.height()).zip(warning) {
         pen.text(0, y, &row, Role::Warning);
+    }
+}
+
+/// Why each part scored what it did.
+fn reasons(pen: &mut Pen<'_>, top: u16, glow: &Glow) {
+    for (y, ((score, (name, role)), why)) in (top..).zip(parts(glow).into_iter().zip(PARTS).zip(&glow.because)) {
+        pen.text(0, y, &format!("{name} {score:>2}"), role);
+        pen.text(6, y, Safe::line(why).as_str(), Role::Muted);
     }
 }
 

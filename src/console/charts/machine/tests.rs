@@ -1,7 +1,7 @@
 //! What the graph shows, at every size.
 
 use super::*;
-use crate::console::sample::{Sample, screen};
+use crate::console::sample::{Sample, screen, sizes};
 
 fn drawn(width: u16, height: u16, theme: &Theme, run: &RunState) -> String {
     screen(width, height, |frame| {
@@ -75,10 +75,8 @@ fn spec_one_draws_no_glow_check() {
 #[test]
 fn no_size_is_too_small_or_too_large() {
     let (run, ended) = (working(), Sample::demo().ended());
-    for width in (1..=300).step_by(13) {
-        for height in (1..=120).step_by(7) {
-            drawn(width, height, &Theme::dark(), &run);
-            drawn(width, height, &Theme::plain().with_glyphs(Glyphs::ASCII), &ended);
-        }
+    for (width, height) in sizes() {
+        drawn(width, height, &Theme::dark(), &run);
+        drawn(width, height, &Theme::plain().with_glyphs(Glyphs::ASCII), &ended);
     }
 }

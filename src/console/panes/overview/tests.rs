@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::console::activity::tests::{Moment, agent_at_work, asked, rate_limited};
-use crate::console::sample::{Sample, scene, screen};
+use crate::console::sample::{Sample, scene, screen, sizes};
 use crate::console::theme::{Glyphs, Theme};
 use crate::machine::event::{RunHalted, Signal};
 use crate::machine::state::State;
@@ -95,6 +95,15 @@ fn the_cursor_moves_over_the_chart_and_follows_at_the_end() {
 }
 
 #[test]
+fn advice_names_the_operators_own_keys() {
+    let moment = asked();
+    let mut pane = pane(&moment);
+    assert!(drawn(&pane, &moment, 80, 20, &Theme::plain()).contains("i inbox;"));
+    pane.set_keys(&|action| if action == Action::OpenInbox { "F9".to_owned() } else { default_key(action) });
+    assert!(drawn(&pane, &moment, 80, 20, &Theme::plain()).contains("F9 inbox;"));
+}
+
+#[test]
 fn the_verdict_never_hides_the_next_action() {
     for (width, height) in [(80, 20), (60, 14), (120, 36), (40, 10)] {
         let text = drawn(&pane(&stopped()), &stopped(), width, height, &Theme::plain());
@@ -115,16 +124,9 @@ fn a_run_that_only_began_says_what_is_not_known_yet() {
 #[test]
 fn no_size_is_too_small_or_too_large() {
     let moments = [working(), ended(), asked(), agent_at_work()];
-    for width in (1..=300).step_by(17) {
-        for height in (1..=120).step_by(9) {
-            for moment in &moments {
-                drawn(&pane(moment), moment, width, height, &Theme::dark());
-            }
-        }
-    }
-    for width in 1..45 {
-        for height in 1..14 {
-            drawn(&pane(&moments[1]), &moments[1], width, height, &Theme::dark());
+    for (width, height) in sizes() {
+        for moment in &moments {
+            drawn(&pane(moment), moment, width, height, &Theme::dark());
         }
     }
 }

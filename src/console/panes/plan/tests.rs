@@ -1,7 +1,7 @@
 //! Statuses, proof, and what the pane looks like.
 
 use super::*;
-use crate::console::sample::{Sample, scene, screen};
+use crate::console::sample::{Sample, scene, screen, sizes};
 use crate::console::theme::Glyphs;
 use crate::machine::event::GuardsTouched;
 use crate::machine::run::RunState;
@@ -92,9 +92,7 @@ fn keys_move_search_copy_and_open_the_proof() {
 #[test]
 fn no_size_is_too_small_or_too_large() {
     let run = midway();
-    for width in (1..=300).step_by(7) {
-        for height in (1..=120).step_by(5) {
-            drawn(&Plan::new(), &run, width, height, &Theme::dark());
-        }
+    for (width, height) in sizes() {
+        drawn(&Plan::new(), &run, width, height, &Theme::dark());
     }
 }
