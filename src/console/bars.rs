@@ -235,7 +235,7 @@ pub fn footer(frame: &mut Frame<'_>, area: Rect, theme: &Theme, hints: &[(String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console::activity::tests::{agent_at_work, asked};
+    use crate::console::moment::{agent_at_work, asked};
     use crate::console::sample::{Sample, scene, screen};
     use crate::console::theme::Glyphs;
     use crate::machine::event::StopScheduled;

@@ -13,6 +13,8 @@ pub mod bars;
 pub mod charts;
 pub mod cmd;
 pub mod feed;
+#[cfg(test)]
+mod moment;
 pub mod overlays;
 pub mod panes;
 pub mod prose;

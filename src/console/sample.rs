@@ -64,11 +64,3 @@ pub fn screen(width: u16, height: u16, draw: impl FnOnce(&mut ratatui::Frame<'_>
     terminal.draw(draw).unwrap();
     terminal.backend().to_string()
 }
-
-/// Sizes a view must bear: every small one that is odd in some way, some large ones, the extremes.
-pub fn sizes() -> Vec<(u16, u16)> {
-    let small = (1..=44).step_by(3).flat_map(|width| (1..=16).step_by(2).map(move |height| (width, height)));
-    let large = [60, 76, 79, 80, 99, 120, 166, 200, 300].into_iter();
-    let large = large.flat_map(|width| [1, 2, 8, 12, 20, 36, 120].map(|height| (width, height)));
-    small.chain(large).collect()
-}

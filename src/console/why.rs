@@ -183,7 +183,7 @@ fn progress(run: &RunState) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console::activity::tests::{Moment, agent_at_work, asked, rate_limited, requested};
+    use crate::console::moment::{Moment, agent_at_work, asked, rate_limited, requested};
     use crate::console::sample::{Sample, scene};
     use crate::console::theme::Theme;
     use crate::machine::event::{PauseBegan, PauseRequested};

@@ -28,6 +28,8 @@ const PLACES: u32 = 2;
 pub struct Scores<'a> {
     rows: Vec<(u32, &'a Glow)>,
     window: u64,
+    /// Spec 1.0 scores nothing.
+    used: bool,
     gated: bool,
 }
 
@@ -36,12 +38,18 @@ impl<'a> Scores<'a> {
         Self {
             rows: run.iterations().filter_map(|it| Some((it.number(), it.glow.as_ref()?))).collect(),
             window: run.limits.northstar_drift_window,
+            used: run.spec() == SpecVersion::V2,
             gated: run.spec() == SpecVersion::V2 && run.halt.is_none(),
         }
     }
 
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// Why there is nothing to show.
+    pub fn nothing(&self) -> &'static str {
+        if self.used { "no iteration is scored yet" } else { "spec 1.0 has no GLOW" }
     }
 
     /// "it3 85 of 100": the latest.
@@ -86,7 +94,7 @@ pub fn draw(buffer: &mut Buffer, area: Rect, theme: &Theme, scores: &Scores<'_>,
     let warning_rows = if warning_rows < pen.height() { warning_rows } else { 0 };
     let rows = pen.height() - warning_rows;
     if scores.is_empty() {
-        pen.text(0, 0, "no iteration is scored yet", Role::Muted);
+        pen.text(0, 0, scores.nothing(), Role::Muted);
     }
     let shown = usize::from(rows).min(scores.rows.len());
     let at = cursor.and_then(|number| scores.rows.iter().position(|(it, _)| *it == number));

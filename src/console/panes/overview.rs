@@ -44,7 +44,7 @@ impl Keys {
 
 impl Overview {
     /// Actions whose keys the overview names.
-    const ADVISED: [Action; 4] = [Action::OpenInbox, Action::RetryNow, Action::ShowEvidence, Action::ShowChanges];
+    const ADVISED: [Action; 3] = [Action::OpenInbox, Action::RetryNow, Action::ShowEvidence];
 
     pub fn new() -> Self {
         Self::default()

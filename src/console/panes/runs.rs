@@ -275,7 +275,8 @@ fn cell(pen: &mut Pen<'_>, x: u16, width: u16, y: u16, text: &str, right: bool, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console::sample::{Sample, scene, screen, sizes};
+    use crate::console::moment::sizes;
+    use crate::console::sample::{Sample, scene, screen};
     use crate::console::theme::{Glyphs, Theme};
     use crate::model::safe::Safe;
 

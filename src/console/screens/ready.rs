@@ -296,7 +296,8 @@ impl Body<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console::sample::{Sample, screen, sizes};
+    use crate::console::moment::sizes;
+    use crate::console::sample::{Sample, screen};
     use crate::console::theme::Glyphs;
     use crate::machine::event::Event;
 

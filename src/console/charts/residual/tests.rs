@@ -1,7 +1,8 @@
 //! Gaps, zeros, exact words, and what the chart looks like.
 
 use super::*;
-use crate::console::sample::{Sample, screen, sizes};
+use crate::console::moment::sizes;
+use crate::console::sample::{Sample, screen};
 
 fn series(values: &[&str]) -> Series {
     let points = values.iter().enumerate().map(|(index, text)| Point {

@@ -235,7 +235,7 @@ impl View<'_> {
                 let last = scores.last().unwrap_or_default();
                 pen.text(0, 0, &format!("GLOW {last}, {average}"), Role::Text);
             }
-            (None, None) => pen.text(0, 0, "GLOW not scored yet", Role::Muted),
+            (None, None) => pen.text(0, 0, &format!("GLOW: {}", scores.nothing()), Role::Muted),
         }
     }
 

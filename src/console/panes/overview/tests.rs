@@ -1,8 +1,8 @@
 //! What an operator sees, at the sizes that matter.
 
 use super::*;
-use crate::console::activity::tests::{Moment, agent_at_work, asked, rate_limited};
-use crate::console::sample::{Sample, scene, screen, sizes};
+use crate::console::moment::{Moment, agent_at_work, asked, assert_harmless, rate_limited, sizes};
+use crate::console::sample::{Sample, scene, screen};
 use crate::console::theme::{Glyphs, Theme};
 use crate::machine::event::{RunHalted, Signal};
 use crate::machine::state::State;
@@ -129,4 +129,38 @@ fn no_size_is_too_small_or_too_large() {
             drawn(&pane(moment), moment, width, height, &Theme::dark());
         }
     }
+}
+
+#[test]
+fn every_moment_of_a_run_can_be_seen() {
+    let sample = Sample::demo();
+    for count in (1..=sample.events.len()).step_by(6) {
+        let moment = Moment::after(&sample, count);
+        let text = drawn(&pane(&moment), &moment, 80, 20, &Theme::dark());
+        assert!(text.contains(&format!("Machine {}", moment.run.state)), "{count}:\n{text}");
+    }
+}
+
+#[test]
+fn hostile_text_reaches_no_cell() {
+    let mut moment = rate_limited();
+    let hostile = "\u{1b}]52;c;aGk=\u{7}\u{9b}2J\r\u{202e}evil";
+    moment.run.started.declaration.goal = Some(hostile.to_owned());
+    moment.run.started.declaration.name = Some(hostile.to_owned());
+    for iteration in &mut moment.run.done {
+        iteration.glow.as_mut().unwrap().because[0] = hostile.to_owned();
+    }
+    assert_harmless(&drawn(&pane(&moment), &moment, 120, 36, &Theme::dark()));
+    let mut stopped = stopped();
+    stopped.run.halt.as_mut().unwrap().detail = hostile.to_owned();
+    assert_harmless(&drawn(&pane(&stopped), &stopped, 120, 36, &Theme::dark()));
+}
+
+#[test]
+fn spec_one_says_that_it_has_no_glow() {
+    let mut moment = agent_at_work();
+    moment.run.started.declaration.spec = Some(crate::model::learnings::SpecVersion::V1);
+    moment.run.done.iter_mut().for_each(|iteration| iteration.glow = None);
+    assert!(drawn(&pane(&moment), &moment, 80, 20, &Theme::plain()).contains("spec 1.0 has no GLOW"));
+    assert!(drawn(&pane(&moment), &moment, 40, 9, &Theme::plain()).contains("spec 1.0 has no GLOW"));
 }

@@ -131,11 +131,7 @@ fn rung(run: &RunState) -> String {
 
 fn next(halted: &RunHalted, keys: &Keys) -> Vec<String> {
     if halted.stop_reason == StopReason::Pass {
-        return vec![format!(
-            "{} shows the proof, {} the changes; `nightloop verify` checks it again.",
-            keys.of(Action::ShowEvidence),
-            keys.of(Action::ShowChanges)
-        )];
+        return vec![format!("{} shows the proof; `nightloop verify` checks it again.", keys.of(Action::ShowEvidence))];
     }
     next_actions(halted).into_iter().map(str::to_owned).collect()
 }

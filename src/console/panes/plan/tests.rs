@@ -1,7 +1,8 @@
 //! Statuses, proof, and what the pane looks like.
 
 use super::*;
-use crate::console::sample::{Sample, scene, screen, sizes};
+use crate::console::moment::{assert_harmless, sizes};
+use crate::console::sample::{Sample, scene, screen};
 use crate::console::theme::Glyphs;
 use crate::machine::event::GuardsTouched;
 use crate::machine::run::RunState;
@@ -95,4 +96,13 @@ fn no_size_is_too_small_or_too_large() {
     for (width, height) in sizes() {
         drawn(&Plan::new(), &run, width, height, &Theme::dark());
     }
+}
+
+#[test]
+fn hostile_text_reaches_no_cell() {
+    let mut run = midway();
+    for criterion in &mut run.criteria {
+        criterion.text = "\u{1b}[2J\u{9d}0;title\u{7}\u{202e}".to_owned();
+    }
+    assert_harmless(&drawn(&Plan::new(), &run, 80, 20, &Theme::dark()));
 }
