@@ -13,7 +13,7 @@ use crate::model::criterion::Proof;
 use crate::model::safe::Safe;
 
 use super::recent::{Recent, Step};
-use super::scene::{Scene, millis_of};
+use super::scene::{Link, Scene, millis_of};
 use super::theme::{Glyphs, Role};
 use super::widget;
 
@@ -171,7 +171,7 @@ fn of_call<'a>(scene: &Scene<'_>, call: &CallState, recent: &Recent) -> Activity
 impl Now<'_> {
     /// Milliseconds since it began.
     pub fn for_millis(&self, scene: &Scene<'_>) -> u64 {
-        scene.since(&self.since).unwrap_or(0)
+        age(scene, &self.since)
     }
 
     pub fn glyph(&self, glyphs: &Glyphs) -> &'static str {
@@ -237,7 +237,7 @@ impl Now<'_> {
     /// What exactly, without the cause of a wait.
     pub fn brief(&self, scene: &Scene<'_>) -> String {
         let Activity::ServerWait { role, until_ms, .. } = &self.activity else { return self.detail(scene) };
-        match u64::try_from(until_ms - scene.now_ms) {
+        match u64::try_from(until_ms - shown_ms(scene)) {
             Ok(left) if left > 0 => {
                 format!("until {}, {} left ({role})", scene.clock_at(*until_ms), widget::duration(left))
             }
@@ -305,130 +305,24 @@ const fn doing(state: State) -> &'static str {
     }
 }
 
+/// The time that the scene shows: now, or the moment of the last event where an earlier one is shown.
+fn shown_ms(scene: &Scene<'_>) -> i64 {
+    let past = !scene.live || matches!(scene.link, Link::Replay { .. });
+    if past { millis_of(&scene.run.time.last_ts).unwrap_or(scene.now_ms) } else { scene.now_ms }
+}
+
+/// Milliseconds from a time stamp to the time that is shown.
+pub fn age(scene: &Scene<'_>, ts: &str) -> u64 {
+    millis_of(ts).and_then(|then| u64::try_from(shown_ms(scene) - then).ok()).unwrap_or(0)
+}
+
 /// Budget time up to now: what the journal holds, and what has passed since while the run was at work.
 pub fn elapsed(scene: &Scene<'_>) -> u64 {
     let run = scene.run;
-    let running = scene.live && run.halt.is_none() && !run.operator.waits();
-    let since = if running { scene.since(&run.time.last_ts).unwrap_or(0) } else { 0 };
+    let running = run.halt.is_none() && !run.operator.waits();
+    let since = if running { age(scene, &run.time.last_ts) } else { 0 };
     run.spent.millis.saturating_add(since)
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-    use crate::console::sample::{Sample, scene};
-    use crate::console::scene::News;
-    use crate::console::theme::Theme;
-    use crate::machine::event::{DecisionAsked, Event, LlmFailed, LlmRequested, PauseBegan, PauseRequested};
-    use crate::machine::fold::{self, Stamped};
-    use crate::model::decision::{DecisionId, Request};
-    use crate::model::digest::Digest;
-
-    /// A run at some moment, with what a pane would have learnt.
-    pub struct Moment {
-        pub run: RunState,
-        pub recent: Recent,
-        pub all: Vec<Stamped>,
-    }
-
-    impl Moment {
-        pub fn after(sample: &Sample, count: usize) -> Self {
-            let run = sample.after(count);
-            let mut recent = Recent::default();
-            for stamped in sample.events.iter().take(count) {
-                recent.learn(News::Event { stamped, state: &run, body: None });
-            }
-            Self { run, recent, all: sample.events.iter().take(count).cloned().collect() }
-        }
-
-        /// One more event, a second later.
-        pub fn then(mut self, event: impl Into<Event>) -> Self {
-            let last = self.all.last().unwrap();
-            let millis = millis_of(&last.ts).unwrap() + 1_000;
-            let ts = jiff::Timestamp::from_millisecond(millis).unwrap().to_string();
-            let (seq, mono_ms) = (last.seq + 1, last.mono_ms + 1_000);
-            let stamped = Stamped { seq, ts, mono_ms, boot: last.boot.clone(), event: event.into() };
-            fold::apply(&mut self.run, &stamped).unwrap();
-            self.recent.learn(News::Event { stamped: &stamped, state: &self.run, body: None });
-            self.all.push(stamped);
-            self
-        }
-    }
-
-    /// The third iteration, its first request about to go out.
-    pub fn agent_at_work() -> Moment {
-        let sample = Sample::demo();
-        Moment::after(&sample, sample.first("agent.started", 150))
-    }
-
-    pub fn requested(moment: Moment) -> Moment {
-        let call = moment.run.current.as_ref().unwrap().call.as_ref().unwrap().started.call.clone();
-        let request_sha256 = Digest::of(b"");
-        moment.then(LlmRequested { call, turn: 0, attempt: 0, request_sha256, reserved_tokens: 0 })
-    }
-
-    pub fn rate_limited() -> Moment {
-        let moment = requested(agent_at_work());
-        let call = moment.run.current.as_ref().unwrap().call.as_ref().unwrap().started.call.clone();
-        moment.then(LlmFailed {
-            call,
-            turn: 0,
-            attempt: 0,
-            class: "rate_limit".into(),
-            message: "5-hour limit reached\u{1b}[2J".into(),
-            wait_millis: Some(600_000),
-        })
-    }
-
-    pub fn asked() -> Moment {
-        agent_at_work().then(DecisionAsked {
-            id: DecisionId(1),
-            request: Request::Question { question: "Keep the old API?".into(), choices: Vec::new() },
-            why: "the goal does not say".into(),
-            asked_by: None,
-        })
-    }
-
-    fn sentence(moment: &Moment) -> String {
-        let theme = Theme::plain();
-        let scene = scene(&moment.run, &theme);
-        let now = now(&scene, &moment.recent);
-        format!("{} {}", now.subject(), now.detail(&scene))
-    }
-
-    #[test]
-    fn each_thing_that_can_go_on_is_named() {
-        let sample = Sample::demo();
-        let at = |kind: &str, from: usize| sentence(&Moment::after(&sample, sample.first(kind, from)));
-        assert_eq!(at("tool.intended", 43), "solver runs bash: sh checks/run.sh lowercase; sh slug.sh 'Hello World'");
-        assert_eq!(at("probe.started", 60), "check punctuation sh checks/run.sh punctuation");
-        assert_eq!(at("probe.started", 0), "check lowercase (baseline) sh checks/run.sh lowercase");
-        assert_eq!(at("llm.requested", 30), "scout waits for rehearsal-1 to reply, turn 2");
-        assert_eq!(at("artifacts.collected", 0), "COLLECT_ARTIFACTS collecting what the agents changed");
-        assert!(at("run.halted", 0).starts_with("CONVERGED EXACT: residual 0"));
-    }
-
-    #[test]
-    fn a_limit_names_its_cause_and_its_end_and_is_harmless() {
-        let text = sentence(&rate_limited());
-        assert!(text.starts_with("waiting for the model server until "), "{text}");
-        assert!(text.contains("9 min left (solver); rate_limit: 5-hour limit reached"), "{text}");
-        assert!(!text.contains('\u{1b}'), "{text:?}");
-    }
-
-    #[test]
-    fn people_come_before_machines() {
-        assert_eq!(sentence(&asked()), "waiting for you: d1 question: Keep the old API?");
-        let paused = agent_at_work().then(PauseRequested { by: "ada".into() }).then(PauseBegan {});
-        assert!(sentence(&paused).starts_with("paused by ada since "), "{}", sentence(&paused));
-    }
-
-    #[test]
-    fn time_stands_still_while_a_person_is_waited_for() {
-        let theme = Theme::plain();
-        let moment = agent_at_work();
-        assert_eq!(elapsed(&scene(&moment.run, &theme)), moment.run.spent.millis + 60_000);
-        let asked = asked();
-        assert_eq!(elapsed(&scene(&asked.run, &theme)), asked.run.spent.millis);
-    }
-}
+mod tests;

@@ -235,7 +235,7 @@ pub fn footer(frame: &mut Frame<'_>, area: Rect, theme: &Theme, hints: &[(String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console::activity::tests::{agent_at_work, asked};
+    use crate::console::moment::{agent_at_work, asked};
     use crate::console::sample::{Sample, scene, screen};
     use crate::console::theme::Glyphs;
     use crate::machine::event::StopScheduled;
@@ -301,12 +301,11 @@ mod tests {
         let theme = Theme::dark();
         let asked = asked();
         let message = Message { tone: Tone::Good, text: Safe::line("done") };
-        for width in 1..=300 {
-            for height in 1..=3 {
-                screen(width, height, |frame| header(frame, frame.area(), &scene(&asked.run, &theme), &OVERVIEW));
-                let hints = [("p".to_owned(), "pause")];
-                screen(width, height, |frame| footer(frame, frame.area(), &theme, &hints, Some(&message)));
-            }
+        for width in 1..=200 {
+            let height = 1 + width % 3;
+            screen(width, height, |frame| header(frame, frame.area(), &scene(&asked.run, &theme), &OVERVIEW));
+            let hints = [("p".to_owned(), "pause")];
+            screen(width, height, |frame| footer(frame, frame.area(), &theme, &hints, Some(&message)));
         }
     }
 }

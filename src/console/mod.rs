@@ -21,6 +21,8 @@ pub mod keymap;
 pub mod load;
 pub mod markdown;
 pub mod model;
+#[cfg(test)]
+mod moment;
 pub mod overlays;
 pub mod paint;
 pub mod panes;

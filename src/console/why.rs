@@ -166,7 +166,7 @@ fn evidence(scene: &Scene<'_>, now: &Now<'_>, recent: &Recent) -> Vec<String> {
 
 fn last_event(scene: &Scene<'_>) -> String {
     let run = scene.run;
-    let ago = scene.since(&run.time.last_ts).map(widget::duration).unwrap_or_default();
+    let ago = widget::duration(activity::age(scene, &run.time.last_ts));
     format!("last event {} at {}, {ago} ago", run.next_seq.saturating_sub(1), scene.clock(&run.time.last_ts))
 }
 
@@ -183,7 +183,7 @@ fn progress(run: &RunState) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console::activity::tests::{Moment, agent_at_work, asked, rate_limited, requested};
+    use crate::console::moment::{Moment, agent_at_work, asked, rate_limited, requested};
     use crate::console::sample::{Sample, scene};
     use crate::console::theme::Theme;
     use crate::machine::event::{PauseBegan, PauseRequested};

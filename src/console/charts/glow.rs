@@ -13,6 +13,7 @@ use crate::machine::run::RunState;
 use crate::model::fraction::Fraction;
 use crate::model::glow::{Glow, trailing_zero_wins};
 use crate::model::learnings::SpecVersion;
+use crate::model::safe::Safe;
 
 use super::pen::Pen;
 
@@ -27,6 +28,8 @@ const PLACES: u32 = 2;
 pub struct Scores<'a> {
     rows: Vec<(u32, &'a Glow)>,
     window: u64,
+    /// Spec 1.0 scores nothing.
+    used: bool,
     gated: bool,
 }
 
@@ -35,12 +38,18 @@ impl<'a> Scores<'a> {
         Self {
             rows: run.iterations().filter_map(|it| Some((it.number(), it.glow.as_ref()?))).collect(),
             window: run.limits.northstar_drift_window,
+            used: run.spec() == SpecVersion::V2,
             gated: run.spec() == SpecVersion::V2 && run.halt.is_none(),
         }
     }
 
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// Why there is nothing to show.
+    pub fn nothing(&self) -> &'static str {
+        if self.used { "no iteration is scored yet" } else { "spec 1.0 has no GLOW" }
     }
 
     /// "it3 85 of 100": the latest.
@@ -85,7 +94,7 @@ pub fn draw(buffer: &mut Buffer, area: Rect, theme: &Theme, scores: &Scores<'_>,
     let warning_rows = if warning_rows < pen.height() { warning_rows } else { 0 };
     let rows = pen.height() - warning_rows;
     if scores.is_empty() {
-        pen.text(0, 0, "no iteration is scored yet", Role::Muted);
+        pen.text(0, 0, scores.nothing(), Role::Muted);
     }
     let shown = usize::from(rows).min(scores.rows.len());
     let at = cursor.and_then(|number| scores.rows.iter().position(|(it, _)| *it == number));
@@ -96,8 +105,22 @@ pub fn draw(buffer: &mut Buffer, area: Rect, theme: &Theme, scores: &Scores<'_>,
         pen.text(0, y, &format!("it{number}"), role);
         bar(&mut pen, u16::try_from(name_width + 1).unwrap_or(0), y, glow);
     }
+    let used = u16::try_from(shown).unwrap_or(rows);
+    if let Some((_, glow)) = at.map_or_else(|| scores.rows.last(), |at| scores.rows.get(at))
+        && used + 5 <= rows
+    {
+        reasons(&mut pen, used + 1, glow);
+    }
     for (y, row) in (rows..pen.height()).zip(warning) {
         pen.text(0, y, &row, Role::Warning);
+    }
+}
+
+/// Why each part scored what it did.
+fn reasons(pen: &mut Pen<'_>, top: u16, glow: &Glow) {
+    for (y, ((score, (name, role)), why)) in (top..).zip(parts(glow).into_iter().zip(PARTS).zip(&glow.because)) {
+        pen.text(0, y, &format!("{name} {score:>2}"), role);
+        pen.text(6, y, Safe::line(why).as_str(), Role::Muted);
     }
 }
 

@@ -147,3 +147,36 @@ impl<'a> Pen<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_written_outside_and_cuts_are_marked() {
+        let theme = Theme::plain();
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 12, 3));
+        let mut pen = Pen::new(&mut buffer, Rect::new(2, 1, 6, 9), &theme);
+        assert_eq!((pen.width(), pen.height()), (6, 2), "only what the buffer has");
+        pen.text(0, 0, "a long text", Role::Text);
+        pen.text(9, 0, "outside", Role::Text);
+        pen.text(0, 7, "outside", Role::Text);
+        pen.row(0, 99, 1, "-", Role::Text);
+        pen.text_before(3, 1, "12345", Role::Text);
+        let rows: Vec<String> = (0..3).map(|y| (0..12).map(|x| buffer[(x, y)].symbol()).collect()).collect();
+        assert_eq!(rows, ["            ", "  a lon…    ", "  12…---    "]);
+    }
+
+    #[test]
+    fn a_rule_drops_its_remark_before_it_cuts_its_title() {
+        let theme = Theme::plain();
+        let drawn = |width: u16| {
+            let mut buffer = Buffer::empty(Rect::new(0, 0, width, 1));
+            Pen::new(&mut buffer, Rect::new(0, 0, width, 1), &theme).rule(Line::from("Title"), "remark", Role::Border);
+            (0..width).map(|x| buffer[(x, 0)].symbol().to_owned()).collect::<String>()
+        };
+        assert_eq!(drawn(20), "─ Title ─── remark ─");
+        assert_eq!(drawn(12), "─ Title ────");
+        assert_eq!(drawn(8), "─ Tit… ─");
+    }
+}

@@ -15,6 +15,7 @@ use crate::console::charts::residual::{Scale, Series};
 use crate::console::cmd::Cmd;
 use crate::console::recent::Recent;
 use crate::console::scene::{News, Scene};
+use crate::console::why::default_key;
 use crate::console::widget;
 
 use super::Pane;
@@ -27,11 +28,31 @@ pub struct Overview {
     scale: Scale,
     /// The point under the cursor; `None`: the latest, and it follows.
     cursor: Option<usize>,
+    keys: Keys,
+}
+
+/// The operator's keys for what the overview advises; an action without one has its default.
+#[derive(Debug, Clone, Default)]
+struct Keys(Vec<(Action, String)>);
+
+impl Keys {
+    fn of(&self, action: Action) -> String {
+        let own = self.0.iter().find(|(known, _)| *known == action).map(|(_, key)| key.clone());
+        own.unwrap_or_else(|| default_key(action))
+    }
 }
 
 impl Overview {
+    /// Actions whose keys the overview names.
+    const ADVISED: [Action; 3] = [Action::OpenInbox, Action::RetryNow, Action::ShowEvidence];
+
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Names the operator's own keys from here on.
+    pub fn set_keys(&mut self, key: &dyn Fn(Action) -> String) {
+        self.keys = Keys(Self::ADVISED.into_iter().map(|action| (action, key(action))).collect());
     }
 
     /// What was learnt from the latest events, for "why is it not moving?".
@@ -89,7 +110,8 @@ impl Pane for Overview {
         };
         let series = Series::of(scene.run);
         let cursor = self.cursor(&series);
-        let view = sections::View { scene, recent: &self.recent, series: &series, scale: self.scale, cursor };
+        let (recent, keys, scale) = (&self.recent, &self.keys, self.scale);
+        let view = sections::View { scene, recent, keys, series: &series, scale, cursor };
         let arrangement = Arrangement::of(inner, view.head_rows(inner));
         view.draw(frame.buffer_mut(), &arrangement);
     }

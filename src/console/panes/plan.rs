@@ -155,14 +155,14 @@ fn title(scene: &Scene<'_>, all: &[Item]) -> String {
     format!("Plan  {met} of {} criteria met, {when}", all.len())
 }
 
-/// List and detail: beside each other, or the detail below.
+/// List and detail: the detail below, or beside a list that needs the rows.
 fn split(area: Rect, items: usize) -> (Rect, Rect) {
-    if area.width >= BESIDE {
+    let wanted = u16::try_from(items.max(1)).unwrap_or(u16::MAX);
+    if area.width >= BESIDE && wanted > area.height / 2 {
         let left = area.width * 11 / 20;
         let right = Rect { x: area.x + left + 1, width: area.width.saturating_sub(left + 1), ..area };
         return (Rect { width: left, ..area }, right);
     }
-    let wanted = u16::try_from(items.max(1)).unwrap_or(u16::MAX);
     let rows = wanted.min((area.height / 2).max(1));
     let list = Rect { height: rows.min(area.height), ..area };
     let detail = Rect { y: area.y + list.height, height: area.height - list.height, ..area };

@@ -171,14 +171,14 @@ struct Column {
 
 /// The columns by importance: the last ones are dropped first.
 const COLUMNS: [Column; 7] = [
-    Column { title: "name", width: 16, right: false, text: |row| row.name.to_string() },
-    Column { title: "state", width: 18, right: false, text: |row| row.state.to_string() },
+    Column { title: "name", width: 14, right: false, text: |row| row.name.to_string() },
     Column {
         title: "waits",
         width: 5,
         right: true,
         text: |row| if row.waiting == 0 { String::new() } else { row.waiting.to_string() },
     },
+    Column { title: "state", width: 18, right: false, text: |row| row.state.to_string() },
     Column { title: "iter", width: 5, right: true, text: |row| row.iterations.to_string() },
     Column {
         title: "residual",
@@ -202,18 +202,24 @@ impl Runs {
         let mut places = Vec::new();
         for column in &COLUMNS {
             let width = column.width.min(pen.width().saturating_sub(x));
-            if width < column.width.min(6) {
+            // Name, waits and state may be cut; a piece of a number or a date tells nothing.
+            let least = if places.len() < 3 { 5 } else { column.width };
+            if width < least {
                 break;
             }
             places.push((x, width, column));
             x += width + 1;
         }
+        // A piece of a path tells nothing.
+        let with_workspace = x + 10 <= pen.width();
         let head = u16::from(pen.height() >= 3);
         if head == 1 {
             for (x, width, column) in &places {
                 cell(pen, *x, *width, 0, column.title, column.right, Role::Muted);
             }
-            pen.text(x, 0, "workspace", Role::Muted);
+            if with_workspace {
+                pen.text(x, 0, "workspace", Role::Muted);
+            }
         }
         let visible = pen.height().saturating_sub(head);
         let at = self.cursor.at(rows.len());
@@ -231,13 +237,15 @@ impl Runs {
                 let role = match column_index {
                     0 if !needle.is_empty() && contains(row, &needle) => Role::Match,
                     0 if row.run == *shown => Role::Title,
-                    1 => role,
-                    2 => Role::Badge,
+                    1 if row.waiting > 0 => Role::Badge,
+                    2 => role,
                     _ => Role::Text,
                 };
                 cell(pen, *x, *width, y, &(column.text)(row), column.right, own(role));
             }
-            pen.text(x, y, row.workspace.as_str(), own(Role::Muted));
+            if with_workspace {
+                pen.text(x, y, row.workspace.as_str(), own(Role::Muted));
+            }
         }
     }
 
@@ -267,6 +275,7 @@ fn cell(pen: &mut Pen<'_>, x: u16, width: u16, y: u16, text: &str, right: bool, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::console::moment::sizes;
     use crate::console::sample::{Sample, scene, screen};
     use crate::console::theme::{Glyphs, Theme};
     use crate::model::safe::Safe;
@@ -350,10 +359,9 @@ mod tests {
 
     #[test]
     fn no_size_is_too_small_or_too_large() {
-        for width in (1..=300).step_by(7) {
-            for height in (1..=120).step_by(9) {
-                drawn(&loaded(), width, height, &Theme::dark());
-            }
+        let (run, theme, runs) = (Sample::demo().after(1), Theme::dark(), loaded());
+        for (width, height) in sizes() {
+            screen(width, height, |frame| runs.view(frame, frame.area(), &scene(&run, &theme)));
         }
     }
 }

@@ -94,7 +94,8 @@ impl Ready {
                 Span::styled("Enter", theme.style(Role::Key)),
                 Span::styled(" starts.", theme.style(Role::Good)),
             ];
-            if below > 0 || offset > 0 {
+            let room = usize::from(pen.width()) >= 60;
+            if room && (below > 0 || offset > 0) {
                 let more = format!("  {} {below} more rows ", theme.glyphs().new_below);
                 let more = if below > 0 { more } else { "  end ".to_owned() };
                 spans.push(Span::styled(more, theme.style(Role::Muted)));
@@ -113,6 +114,7 @@ impl Ready {
         self.limits(&mut body);
         self.who(&mut body);
         self.guards(&mut body);
+        self.criteria(&mut body);
         if !self.prompt.is_empty() {
             body.lines.push(Line::default());
             body.entry(
@@ -143,26 +145,6 @@ impl Ready {
         let roles = ids::Role::ALL.map(ids::Role::name).join(" → ");
         let roles = if body.theme.glyphs().braille { roles } else { roles.replace('→', ">") };
         body.entry("playbook", &format!("swarm: {roles}, spec {spec}"), Role::Text);
-        let criteria = declared.criteria();
-        if criteria.is_empty() {
-            body.entry("criteria", "none: the run will end with NEED_INFO", Role::Bad);
-        }
-        for (index, criterion) in criteria.iter().enumerate() {
-            let name = if index == 0 { "criteria" } else { "" };
-            let how = match &criterion.proof {
-                Proof::Check { argv, timeout_seconds } => {
-                    format!(
-                        "check: {} (at most {})",
-                        argv.join(" "),
-                        widget::duration(timeout_seconds.saturating_mul(1_000))
-                    )
-                }
-                Proof::Judged => "judged by the skeptic, with an artifact as evidence".to_owned(),
-            };
-            let text = format!("{} {}: {}", body.theme.glyphs().bullet, criterion.id, criterion.text);
-            body.entry(name, Safe::line(&text).as_str(), Role::Text);
-            body.entry("", &format!("  {}", Safe::line(&how)), Role::Muted);
-        }
         let certificates: Vec<&str> = declared.certificates().into_iter().map(|kind| kind.name()).collect();
         let (r_p, said) = declared.r_p();
         let default = if said { "" } else { " (default)" };
@@ -176,6 +158,30 @@ impl Ready {
             None => metric.to_string(),
         };
         body.entry("residual", &residual, Role::Text);
+    }
+
+    fn criteria(&self, body: &mut Body<'_>) {
+        let declared = &self.declared;
+        let criteria = declared.criteria();
+        if criteria.is_empty() {
+            body.entry("criteria", "none: the run will end with NEED_INFO", Role::Bad);
+        }
+        for (index, criterion) in criteria.iter().enumerate() {
+            let name = if index == 0 { "criteria" } else { "" };
+            let how = match &criterion.proof {
+                Proof::Check { argv, timeout_seconds } => {
+                    format!(
+                        "$ {} (at most {})",
+                        argv.join(" "),
+                        widget::duration(timeout_seconds.saturating_mul(1_000))
+                    )
+                }
+                Proof::Judged => "judged by the skeptic, with an artifact as evidence".to_owned(),
+            };
+            let text = format!("{} {}: {}", body.theme.glyphs().bullet, criterion.id, criterion.text);
+            body.entry(name, Safe::line(&text).as_str(), Role::Text);
+            body.entry("", &format!("  {}", Safe::line(&how)), Role::Muted);
+        }
     }
 
     fn limits(&self, body: &mut Body<'_>) {
@@ -212,17 +218,25 @@ impl Ready {
     }
 
     fn who(&self, body: &mut Body<'_>) {
-        for (index, role) in ids::Role::ALL.into_iter().enumerate() {
-            let name = if index == 0 { "agents" } else { "" };
-            match self.declared.agent_for(role) {
+        let mut agents: Vec<(Vec<&str>, String, Role)> = Vec::new();
+        for role in ids::Role::ALL {
+            let (text, look) = match self.declared.agent_for(role) {
                 Some((agent, decl)) => {
                     let model = decl.model.as_deref().or(decl.script.as_deref()).unwrap_or("-");
                     let effort = decl.effort.map(|effort| format!(", effort {}", effort.name())).unwrap_or_default();
-                    let text = format!("{role}: {agent} ({} {model}{effort})", decl.backend.name());
-                    body.entry(name, Safe::line(&text).as_str(), Role::Text);
+                    (format!("{agent} ({} {model}{effort})", decl.backend.name()), Role::Text)
                 }
-                None => body.entry(name, &format!("{role}: no agent is declared"), Role::Bad),
+                None => ("no agent is declared".to_owned(), Role::Bad),
+            };
+            // Roles of the same agent share a row.
+            match agents.iter_mut().find(|(_, known, _)| *known == text) {
+                Some((roles, _, _)) => roles.push(role.name()),
+                None => agents.push((vec![role.name()], text, look)),
             }
+        }
+        for (index, (roles, text, look)) in agents.into_iter().enumerate() {
+            let name = if index == 0 { "agents" } else { "" };
+            body.entry(name, Safe::line(&format!("{}: {text}", roles.join(", "))).as_str(), look);
         }
     }
 
@@ -282,12 +296,20 @@ impl Body<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::console::moment::sizes;
     use crate::console::sample::{Sample, screen};
     use crate::console::theme::Glyphs;
+    use crate::machine::event::Event;
 
     fn ready() -> Ready {
-        let declared = Sample::demo().ended().loop_file().clone();
-        let prompt = Safe::lines("# Role\n\nYou are the scout of this loop. Look, do not touch.\n\u{1b}[31mred");
+        let sample = Sample::demo();
+        let declared = sample.ended().loop_file().clone();
+        let system = sample.events.iter().find_map(|stamped| match &stamped.event {
+            Event::AgentStarted(started) => Some(started.system),
+            _ => None,
+        });
+        let mut prompt = Safe::lines_of(&sample.blobs.get(&system.unwrap()).unwrap());
+        prompt.push(Safe::line("\u{1b}[31mred"));
         let notes = vec![Safe::line("the sandbox is not enforced")];
         Ready::new(declared, Safe::line("~/work/slug"), prompt, notes)
     }
@@ -339,11 +361,8 @@ mod tests {
     #[test]
     fn no_size_is_too_small() {
         let ready = ready();
-        for width in (1..=300).step_by(9) {
-            for height in (1..=120).step_by(11) {
-                drawn(&ready, width, height, &Theme::dark());
-            }
+        for (width, height) in sizes() {
+            drawn(&ready, width, height, &Theme::dark());
         }
-        drawn(&ready, 1, 1, &Theme::dark());
     }
 }

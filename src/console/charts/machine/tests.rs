@@ -1,6 +1,7 @@
 //! What the graph shows, at every size.
 
 use super::*;
+use crate::console::moment::sizes;
 use crate::console::sample::{Sample, screen};
 
 fn drawn(width: u16, height: u16, theme: &Theme, run: &RunState) -> String {
@@ -75,10 +76,25 @@ fn spec_one_draws_no_glow_check() {
 #[test]
 fn no_size_is_too_small_or_too_large() {
     let (run, ended) = (working(), Sample::demo().ended());
-    for width in (1..=300).step_by(13) {
-        for height in (1..=120).step_by(7) {
-            drawn(width, height, &Theme::dark(), &run);
-            drawn(width, height, &Theme::plain().with_glyphs(Glyphs::ASCII), &ended);
-        }
+    for (width, height) in sizes() {
+        drawn(width, height, &Theme::dark(), &run);
+        drawn(width, height, &Theme::plain().with_glyphs(Glyphs::ASCII), &ended);
+    }
+}
+
+#[test]
+fn only_the_current_state_is_lit() {
+    use ratatui::style::Modifier;
+    let run = working();
+    for (width, height) in [(112, 12), (78, 6), (78, 2), (40, 1)] {
+        let area = Rect::new(0, 0, width, height);
+        let mut buffer = Buffer::empty(area);
+        draw(&mut buffer, area, &Theme::plain(), &run);
+        let lit: String = area
+            .positions()
+            .filter(|at| buffer[*at].modifier.contains(Modifier::REVERSED))
+            .map(|at| buffer[at].symbol())
+            .collect();
+        assert!(lit.trim().starts_with("● SPAWN") && lit.trim().ends_with("×3"), "{width}x{height}: {lit}");
     }
 }

@@ -1,6 +1,7 @@
 //! Gaps, zeros, exact words, and what the chart looks like.
 
 use super::*;
+use crate::console::moment::sizes;
 use crate::console::sample::{Sample, screen};
 
 fn series(values: &[&str]) -> Series {
@@ -79,12 +80,10 @@ fn shares_keep_their_order_on_both_scales() {
 #[test]
 fn no_size_is_too_small_or_too_large() {
     let series = series(&["5", "0.5", "null", "0.004", "0.00001", "0"]);
-    for width in (1..=300).step_by(13) {
-        for height in (1..=120).step_by(7) {
-            for cursor in [0, 3, 5, 99] {
-                drawn(width, height, &Theme::dark(), &series, Scale::Log, cursor);
-                drawn(width, height, &Theme::plain().with_glyphs(Glyphs::ASCII), &series, Scale::Linear, cursor);
-            }
+    for (width, height) in sizes() {
+        for cursor in [3, 99] {
+            drawn(width, height, &Theme::dark(), &series, Scale::Log, cursor);
+            drawn(width, height, &Theme::plain().with_glyphs(Glyphs::ASCII), &series, Scale::Linear, cursor);
         }
     }
 }

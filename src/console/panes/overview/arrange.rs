@@ -108,8 +108,8 @@ mod tests {
 
     #[test]
     fn parts_stay_inside_and_apart() {
-        for width in (1..=300).step_by(3) {
-            for height in 1..=120 {
+        for width in (1..=300).step_by(7) {
+            for height in (1..=120).step_by(3) {
                 for head in [1, 2, 9] {
                     let area = Rect::new(2, 3, width, height);
                     let all = Arrangement::of(area, head);

@@ -15,11 +15,11 @@ use crate::console::charts::residual::{self, Scale, Series};
 use crate::console::recent::Recent;
 use crate::console::scene::Scene;
 use crate::console::theme::Role;
-use crate::console::why::default_key;
 use crate::console::widget;
 use crate::machine::operator::Pause;
 use crate::model::safe::Safe;
 
+use super::Keys;
 use super::arrange::Arrangement;
 use super::verdict;
 
@@ -27,6 +27,7 @@ use super::verdict;
 pub(super) struct View<'a> {
     pub scene: &'a Scene<'a>,
     pub recent: &'a Recent,
+    pub keys: &'a Keys,
     pub series: &'a Series,
     pub scale: Scale,
     pub cursor: usize,
@@ -37,7 +38,7 @@ impl View<'_> {
     pub(super) fn head_rows(&self, area: Rect) -> u16 {
         match &self.scene.run.halt {
             Some(halted) => {
-                let lines = verdict::lines(self.scene, halted, usize::from(area.width));
+                let lines = verdict::lines(self.scene, self.keys, halted, usize::from(area.width));
                 let most = (area.height / 2).max(1);
                 u16::try_from(lines.len()).unwrap_or(u16::MAX).min(most)
             }
@@ -50,7 +51,7 @@ impl View<'_> {
     pub(super) fn draw(&self, buffer: &mut Buffer, at: &Arrangement) {
         match &self.scene.run.halt {
             Some(halted) => {
-                let lines = verdict::lines(self.scene, halted, usize::from(at.head.width));
+                let lines = verdict::lines(self.scene, self.keys, halted, usize::from(at.head.width));
                 verdict::draw(&mut Pen::new(buffer, at.head, self.scene.theme), lines);
             }
             None => self.now(&mut Pen::new(buffer, at.head, self.scene.theme)),
@@ -97,14 +98,14 @@ impl View<'_> {
         let operator = &run.operator;
         if let Activity::Waiting(_) = now.activity {
             return Line::from(vec![
-                self.span(default_key(Action::OpenInbox), Role::Key),
+                self.span(self.keys.of(Action::OpenInbox), Role::Key),
                 self.span(format!(" inbox; no answer: {}", operator.patience.describe()), Role::Warning),
             ]);
         }
         if let Activity::ServerWait { cause, .. } = &now.activity {
             let mut spans = Vec::new();
             if !self.scene.read_only {
-                spans.push(self.span(default_key(Action::RetryNow), Role::Key));
+                spans.push(self.span(self.keys.of(Action::RetryNow), Role::Key));
                 spans.push(self.span(" retries now; ", Role::Muted));
             }
             let cause = cause.as_ref().map(|failure| format!("{}: {}", failure.class, failure.message));
@@ -143,7 +144,7 @@ impl View<'_> {
         if let Some(noted) = self.recent.entered(run)
             && run.halt.is_none()
         {
-            let long = scene.since(&noted.ts).map(widget::duration).unwrap_or_default();
+            let long = widget::duration(activity::age(scene, &noted.ts));
             title.push(self.span(format!(" for {long}"), Role::Muted));
         }
         let from = run.last_edge.map(|(from, _)| format!("from {from}")).unwrap_or_default();
@@ -234,7 +235,7 @@ impl View<'_> {
                 let last = scores.last().unwrap_or_default();
                 pen.text(0, 0, &format!("GLOW {last}, {average}"), Role::Text);
             }
-            (None, None) => pen.text(0, 0, "GLOW not scored yet", Role::Muted),
+            (None, None) => pen.text(0, 0, &format!("GLOW: {}", scores.nothing()), Role::Muted),
         }
     }
 

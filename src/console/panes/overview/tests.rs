@@ -1,7 +1,7 @@
 //! What an operator sees, at the sizes that matter.
 
 use super::*;
-use crate::console::activity::tests::{Moment, agent_at_work, asked, rate_limited};
+use crate::console::moment::{Moment, agent_at_work, asked, assert_harmless, rate_limited, sizes};
 use crate::console::sample::{Sample, scene, screen};
 use crate::console::theme::{Glyphs, Theme};
 use crate::machine::event::{RunHalted, Signal};
@@ -95,6 +95,15 @@ fn the_cursor_moves_over_the_chart_and_follows_at_the_end() {
 }
 
 #[test]
+fn advice_names_the_operators_own_keys() {
+    let moment = asked();
+    let mut pane = pane(&moment);
+    assert!(drawn(&pane, &moment, 80, 20, &Theme::plain()).contains("i inbox;"));
+    pane.set_keys(&|action| if action == Action::OpenInbox { "F9".to_owned() } else { default_key(action) });
+    assert!(drawn(&pane, &moment, 80, 20, &Theme::plain()).contains("F9 inbox;"));
+}
+
+#[test]
 fn the_verdict_never_hides_the_next_action() {
     for (width, height) in [(80, 20), (60, 14), (120, 36), (40, 10)] {
         let text = drawn(&pane(&stopped()), &stopped(), width, height, &Theme::plain());
@@ -115,16 +124,43 @@ fn a_run_that_only_began_says_what_is_not_known_yet() {
 #[test]
 fn no_size_is_too_small_or_too_large() {
     let moments = [working(), ended(), asked(), agent_at_work()];
-    for width in (1..=300).step_by(17) {
-        for height in (1..=120).step_by(9) {
-            for moment in &moments {
-                drawn(&pane(moment), moment, width, height, &Theme::dark());
-            }
+    for (width, height) in sizes() {
+        for moment in &moments {
+            drawn(&pane(moment), moment, width, height, &Theme::dark());
         }
     }
-    for width in 1..45 {
-        for height in 1..14 {
-            drawn(&pane(&moments[1]), &moments[1], width, height, &Theme::dark());
-        }
+}
+
+#[test]
+fn every_moment_of_a_run_can_be_seen() {
+    let sample = Sample::demo();
+    for count in (1..=sample.events.len()).step_by(6) {
+        let moment = Moment::after(&sample, count);
+        let text = drawn(&pane(&moment), &moment, 80, 20, &Theme::dark());
+        assert!(text.contains(&format!("Machine {}", moment.run.state)), "{count}:\n{text}");
     }
+}
+
+#[test]
+fn hostile_text_reaches_no_cell() {
+    let mut moment = rate_limited();
+    let hostile = "\u{1b}]52;c;aGk=\u{7}\u{9b}2J\r\u{202e}evil";
+    moment.run.started.declaration.goal = Some(hostile.to_owned());
+    moment.run.started.declaration.name = Some(hostile.to_owned());
+    for iteration in &mut moment.run.done {
+        iteration.glow.as_mut().unwrap().because[0] = hostile.to_owned();
+    }
+    assert_harmless(&drawn(&pane(&moment), &moment, 120, 36, &Theme::dark()));
+    let mut stopped = stopped();
+    stopped.run.halt.as_mut().unwrap().detail = hostile.to_owned();
+    assert_harmless(&drawn(&pane(&stopped), &stopped, 120, 36, &Theme::dark()));
+}
+
+#[test]
+fn spec_one_says_that_it_has_no_glow() {
+    let mut moment = agent_at_work();
+    moment.run.started.declaration.spec = Some(crate::model::learnings::SpecVersion::V1);
+    moment.run.done.iter_mut().for_each(|iteration| iteration.glow = None);
+    assert!(drawn(&pane(&moment), &moment, 80, 20, &Theme::plain()).contains("spec 1.0 has no GLOW"));
+    assert!(drawn(&pane(&moment), &moment, 40, 9, &Theme::plain()).contains("spec 1.0 has no GLOW"));
 }

@@ -7,7 +7,6 @@ use crate::console::charts::pen::Pen;
 use crate::console::prose::wrap;
 use crate::console::scene::Scene;
 use crate::console::theme::Role;
-use crate::console::why::default_key;
 use crate::console::widget;
 use crate::evidence::report::next_actions;
 use crate::machine::event::RunHalted;
@@ -16,11 +15,13 @@ use crate::model::certificate::{Certificate, CertificateKind};
 use crate::model::safe::Safe;
 use crate::model::stop::{ExitStatus, StopReason};
 
+use super::Keys;
+
 /// Unmet criteria that are named; the rest is counted.
 const NAMED: usize = 4;
 
 /// The rows of the verdict, the most important first.
-pub(super) fn lines(scene: &Scene<'_>, halted: &RunHalted, columns: usize) -> Vec<Line<'static>> {
+pub(super) fn lines(scene: &Scene<'_>, keys: &Keys, halted: &RunHalted, columns: usize) -> Vec<Line<'static>> {
     let run = scene.run;
     let style = |role: Role| scene.theme.style(role);
     let mut lines = vec![banner(scene, halted)];
@@ -41,7 +42,7 @@ pub(super) fn lines(scene: &Scene<'_>, halted: &RunHalted, columns: usize) -> Ve
     if let Some(missing) = run.missing.as_ref().filter(|missing| !missing.is_empty()) {
         say("missing", Safe::line(&missing.join(", ")).as_str(), Role::Bad);
     }
-    for next in next(halted) {
+    for next in next(halted, keys) {
         say("next", &next, Role::Emphasis);
     }
     if let Some(certificate) = last_certificate(run) {
@@ -128,13 +129,9 @@ fn rung(run: &RunState) -> String {
     }
 }
 
-fn next(halted: &RunHalted) -> Vec<String> {
+fn next(halted: &RunHalted, keys: &Keys) -> Vec<String> {
     if halted.stop_reason == StopReason::Pass {
-        return vec![format!(
-            "{} shows the proof, {} the changes; `nightloop verify` checks it again.",
-            default_key(Action::ShowEvidence),
-            default_key(Action::ShowChanges)
-        )];
+        return vec![format!("{} shows the proof; `nightloop verify` checks it again.", keys.of(Action::ShowEvidence))];
     }
     next_actions(halted).into_iter().map(str::to_owned).collect()
 }

@@ -1,6 +1,7 @@
 //! Statuses, proof, and what the pane looks like.
 
 use super::*;
+use crate::console::moment::{assert_harmless, sizes};
 use crate::console::sample::{Sample, scene, screen};
 use crate::console::theme::Glyphs;
 use crate::machine::event::GuardsTouched;
@@ -92,9 +93,16 @@ fn keys_move_search_copy_and_open_the_proof() {
 #[test]
 fn no_size_is_too_small_or_too_large() {
     let run = midway();
-    for width in (1..=300).step_by(7) {
-        for height in (1..=120).step_by(5) {
-            drawn(&Plan::new(), &run, width, height, &Theme::dark());
-        }
+    for (width, height) in sizes() {
+        drawn(&Plan::new(), &run, width, height, &Theme::dark());
     }
+}
+
+#[test]
+fn hostile_text_reaches_no_cell() {
+    let mut run = midway();
+    for criterion in &mut run.criteria {
+        criterion.text = "\u{1b}[2J\u{9d}0;title\u{7}\u{202e}".to_owned();
+    }
+    assert_harmless(&drawn(&Plan::new(), &run, 80, 20, &Theme::dark()));
 }
