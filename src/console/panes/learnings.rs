@@ -13,7 +13,6 @@ use crate::console::cmd::{Cmd, Load, Loaded};
 use crate::console::document::{DocLine, Document};
 use crate::console::markdown::{self, Marked};
 use crate::console::paint;
-use crate::console::prose::Break;
 use crate::console::scene::{News, Scene};
 use crate::console::theme::Role;
 use crate::console::widget;
