@@ -272,3 +272,66 @@ fn any_size_is_survived() {
         }
     }
 }
+
+/// A reply and a tool call of our own making.
+fn hostile_turn(pane: &mut AgentPane, state: &RunState, sample: &Sample, text: &str, code: i32, lines: usize) {
+    let reply = sample.events[sample.first("llm.responded", 0) - 1].clone();
+    let message = serde_json::json!({"role": "assistant", "content": [
+        {"type": "thinking", "thinking": format!("First I weigh it.\n{text}")},
+        {"type": "redacted_thinking", "data": "xx"},
+        {"type": "text", "text": text},
+        {"type": "tool_use", "id": "t1", "name": "bash", "input": {"command": text, "n": 3}},
+    ]});
+    pane.learn(News::Event { stamped: &reply, state, body: Some(message.to_string().as_bytes()) });
+    let seq = reply.seq + 1;
+    let intended = crate::machine::event::ToolIntended {
+        call: "it0.scout".into(),
+        id: "t1".into(),
+        name: "bash".into(),
+        input: crate::model::digest::Digest::of(b"x"),
+        summary: text.into(),
+        effect: "effect".into(),
+        rule: "allow default".into(),
+    };
+    pane.learn(News::Event { stamped: &Stamped { seq, event: intended.into(), ..reply.clone() }, state, body: None });
+    let finished = crate::machine::event::ToolFinished {
+        call: "it0.scout".into(),
+        id: "t1".into(),
+        outcome: crate::machine::event::ToolOutcomeKind::Done,
+        is_error: code != 0,
+        exit_code: Some(code),
+        millis: 83_000,
+        text: Text::Blob(crate::model::digest::Digest::of(b"y")),
+        output: None,
+        output_bytes: 12,
+    };
+    let output = format!("{text}\n").repeat(lines);
+    let stamped = Stamped { seq: seq + 1, event: finished.into(), ..reply };
+    pane.learn(News::Event { stamped: &stamped, state, body: Some(output.as_bytes()) });
+}
+
+#[test]
+fn thinking_is_labelled_and_a_failing_call_is_marked_and_folded() {
+    let sample = Sample::demo();
+    let mut pane = AgentPane::new();
+    let state = told(&mut pane, &sample, sample.first("llm.requested", 0));
+    hostile_turn(&mut pane, &state, &sample, "cargo test --all", 101, 30);
+    insta::assert_snapshot!("agent_failing", draw(&mut pane, &state, &Theme::dark(), 80, 14));
+}
+
+#[test]
+fn hostile_text_stays_text() {
+    let sample = Sample::demo();
+    let mut pane = AgentPane::new();
+    let state = told(&mut pane, &sample, sample.first("llm.requested", 0));
+    let text = "a\u{1b}]52;c;aGk=\u{7}b\u{9b}2J\u{202e}c\r\u{8}d\u{0}\u{2028}e";
+    hostile_turn(&mut pane, &state, &sample, text, 0, 3);
+    pane.learn(News::Live(&live(3, LiveKind::ToolInput, text)));
+    press(&mut pane, &state, &[Action::ToggleAllFolds]);
+    let shown = draw(&mut pane, &state, &Theme::dark(), 80, 60);
+    let bad = |c: char| (c.is_control() && c != '\n') || "\u{202e}\u{2028}".contains(c);
+    assert!(!shown.contains(bad), "{shown:?}");
+    let copied = pane.act(Action::Copy, &scene(&state, &Theme::dark()));
+    let [Cmd::Copy { text, .. }] = copied.as_slice() else { panic!("{copied:?}") };
+    assert!(!text.contains(bad), "{text:?}");
+}

@@ -2,7 +2,7 @@
 //! it is.
 //!
 //! Not here: reading files. Invariants: everything is made harmless; nothing of a document is left out but
-//! its braces; what is cut is said to be cut.
+//! its braces, nulls inside of lists and the tails of digests; what is cut is marked as cut.
 
 use std::sync::Arc;
 
@@ -34,6 +34,12 @@ const OUTLINED: [&str; 7] = [
 const VERDICTS: [&str; 6] = ["ok", "met", "passed", "holds", "held", "present"];
 /// A field that names what a thing is.
 const NAMES: [&str; 8] = ["question", "id", "name", "check", "metric", "path", "file_path", "iteration"];
+
+/// What an operator asks for first.
+const FIRST: [&str; 9] =
+    ["type", "status", "stop_reason", "detail", "why", "residual", "forbidden_state", "goal", "goal_statement"];
+/// Hex digits of a digest that are shown beside its path.
+const SHORT: usize = 8;
 
 /// What is read.
 pub enum Content {
@@ -88,15 +94,27 @@ fn outline(lines: &mut Vec<DocLine>, value: &Value, indent: u16, depth: usize) {
         Value::Object(fields) if depth < DEEPEST => {
             // The verdict and the short facts before the long lists.
             let (short, long): (Vec<_>, Vec<_>) = fields.iter().partition(|(_, value)| is_short(value));
+            let (unset, mut short): (Vec<_>, Vec<_>) = short.into_iter().partition(|(_, value)| value.is_null());
+            short.sort_by_key(|(key, _)| FIRST.iter().position(|first| first == key).unwrap_or(FIRST.len()));
             for (key, value) in short {
                 field(lines, key, value, indent);
+            }
+            if !unset.is_empty() {
+                let names: Vec<String> = unset.iter().map(|(key, _)| words(key)).collect();
+                let text = prose::line(&format!("null: {}", names.join(", ")));
+                lines.push(DocLine::new(text, Role::Muted).indented(indent));
             }
             for (key, value) in long {
                 if indent == 0 {
                     lines.push(DocLine::new("", Role::Text));
                 }
                 lines.push(DocLine::new(prose::line(&words(key)), Role::Heading).indented(indent));
-                outline(lines, value, indent + 2, depth + 1);
+                match value {
+                    Value::String(text) if key == "accumulated_learnings" => {
+                        lines.extend(markdown::parse(text).into_iter().map(|marked| marked.line));
+                    }
+                    value => outline(lines, value, indent + 2, depth + 1),
+                }
             }
         }
         Value::Array(values) if depth < DEEPEST => {
@@ -113,7 +131,7 @@ fn outline(lines: &mut Vec<DocLine>, value: &Value, indent: u16, depth: usize) {
 
 /// One element of a list: with its verdict and its name on the first line, if it has such.
 fn item(lines: &mut Vec<DocLine>, value: &Value, indent: u16, depth: usize) {
-    let Value::Object(fields) = value else {
+    let Some(fields) = value.as_object().filter(|_| artifact(value).is_none()) else {
         let mut texts = match value {
             Value::Array(_) => vec![prose::line(&value.to_string())],
             value => prose::lines(&plain(value)).collect(),
@@ -137,7 +155,7 @@ fn item(lines: &mut Vec<DocLine>, value: &Value, indent: u16, depth: usize) {
     };
     lines.push(DocLine::new(prose::line(&title), Role::Emphasis).indented(indent).signed(sign));
     let shown = |key: &str| verdict.is_none_or(|(other, _)| other != key) && name.is_none_or(|(other, _)| other != key);
-    for (key, value) in fields.iter().filter(|(key, _)| shown(key)) {
+    for (key, value) in fields.iter().filter(|(key, value)| shown(key) && !value.is_null()) {
         if is_short(value) {
             field(lines, key, value, indent + 2);
         } else {
@@ -169,8 +187,16 @@ fn is_short(value: &Value) -> bool {
         Value::Null | Value::Bool(_) | Value::Number(_) => true,
         Value::String(text) => !text.contains('\n'),
         Value::Array(values) => values.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
+        Value::Object(fields) => fields.is_empty() || artifact(value).is_some(),
     }
+}
+
+/// A path with its digest, as one short text.
+fn artifact(value: &Value) -> Option<String> {
+    let fields = value.as_object().filter(|fields| fields.len() == 2)?;
+    let (path, digest) = (fields.get("path")?.as_str()?, fields.get("sha256")?.as_str()?);
+    let short: String = digest.chars().take(SHORT).collect();
+    (!path.contains('\n')).then(|| format!("{path}#{short}.."))
 }
 
 fn plain(value: &Value) -> String {
@@ -178,7 +204,7 @@ fn plain(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Array(values) if values.is_empty() => "none".to_owned(),
         Value::Object(fields) if fields.is_empty() => "none".to_owned(),
-        value => value.to_string(),
+        value => artifact(value).unwrap_or_else(|| value.to_string()),
     }
 }
 
@@ -208,9 +234,9 @@ mod tests {
 
     #[test]
     fn nothing_of_a_document_is_lost() {
-        let text = r#"{"a":{"b":[1,[2,3],{"c":null,"id":"x","ok":true,"d":["deep"]}],"e":{}},"t":"one\ntwo"}"#;
+        let text = r#"{"a":{"b":[1,[2,3],{"c":null,"f":4,"id":"x","ok":true,"d":["deep"]}],"e":{}},"t":"one\ntwo"}"#;
         let all: String = lines("exit.json", text).iter().map(|line| format!("{}\n", line.text)).collect();
-        for part in ["a", "b", "1", "[2,3]", "c: null", "x", "deep", "e: none", "one", "two"] {
+        for part in ["a", "b", "1", "[2,3]", "f: 4", "x", "deep", "e: none", "one", "two"] {
             assert!(all.contains(part), "{part} is missing in\n{all}");
         }
     }
