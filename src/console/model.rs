@@ -35,7 +35,7 @@ pub enum Screen {
 /// The panes.
 #[derive(Default)]
 pub struct Panes {
-    runs: Runs,
+    pub runs: Runs,
     overview: Overview,
     agent: AgentPane,
     learnings: LearningsPane,

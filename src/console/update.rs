@@ -1,6 +1,6 @@
 //! Messages change the model and name commands. Pure: the shell around it reads and does.
 
-use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent, MouseEventKind};
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, MouseEvent, MouseEventKind};
 use ratatui::layout::Rect;
 
 use crate::engine::command::Command;
@@ -132,16 +132,15 @@ fn press(model: &mut Model, key: KeyEvent) -> Vec<Cmd> {
         let response = model.on_stage(|overlays, stage| overlays.last_mut().map(|overlay| overlay.key(key, stage)));
         return response.map(|response| follow(model, response)).unwrap_or_default();
     }
-    let scopes = model.scopes();
-    match model.keymap.action(&scopes, key) {
-        Some(action) => act(model, action),
-        None => match (&model.screen, key.code) {
-            (Screen::Welcome(welcome), crossterm::event::KeyCode::Char(letter)) => {
-                welcome.key(letter).map(|choice| choose(model, choice)).unwrap_or_default()
-            }
-            _ => Vec::new(),
-        },
+    // The welcome screen writes its own keys beside its choices.
+    if let (Screen::Welcome(welcome), KeyCode::Char(letter)) = (&model.screen, key.code)
+        && model.shown != PaneId::Runs
+        && let Some(choice) = welcome.key(letter)
+    {
+        return choose(model, choice);
     }
+    let scopes = model.scopes();
+    model.keymap.action(&scopes, key).map(|action| act(model, action)).unwrap_or_default()
 }
 
 fn point(model: &mut Model, mouse: MouseEvent) -> Vec<Cmd> {
@@ -276,6 +275,7 @@ fn act_in_pane(model: &mut Model, action: Action) -> Vec<Cmd> {
     }
     match model.world.scene(true) {
         Some(scene) => model.panes.get_mut(model.shown).act(action, &scene),
+        None if model.shown == PaneId::Runs => model.panes.runs.choose(action),
         None => Vec::new(),
     }
 }
@@ -378,7 +378,11 @@ fn hear(model: &mut Model, update: &Update) -> Vec<Cmd> {
                 Ok(text) => Some(said(Tone::Good, text)),
                 Err(text) => Some(said(Tone::Bad, text)),
             };
-            Vec::new()
+            match receipt {
+                // The box that sent it shows it, too.
+                Err(text) => hand_over(model, &Loaded::Failed(Safe::line(text))),
+                Ok(_) => Vec::new(),
+            }
         }
         Update::Reset => {
             forget(model);
@@ -434,8 +438,8 @@ fn take(model: &mut Model, loaded: Loaded) -> Vec<Cmd> {
             Vec::new()
         }
         Loaded::Failed(text) => {
-            model.message = Some(Message { tone: Tone::Bad, text });
-            Vec::new()
+            model.message = Some(Message { tone: Tone::Bad, text: text.clone() });
+            hand_over(model, &Loaded::Failed(text))
         }
         Loaded::Done(text) => {
             model.message = Some(Message { tone: Tone::Good, text });
@@ -443,9 +447,13 @@ fn take(model: &mut Model, loaded: Loaded) -> Vec<Cmd> {
         }
         other => {
             model.panes.take(&other);
-            let response =
-                model.on_stage(|overlays, stage| overlays.last_mut().map(|overlay| overlay.take(&other, stage)));
-            response.map(|response| follow(model, response)).unwrap_or_default()
+            hand_over(model, &other)
         }
     }
+}
+
+/// To what lies on top.
+fn hand_over(model: &mut Model, loaded: &Loaded) -> Vec<Cmd> {
+    let response = model.on_stage(|overlays, stage| overlays.last_mut().map(|overlay| overlay.take(loaded, stage)));
+    response.map(|response| follow(model, response)).unwrap_or_default()
 }

@@ -48,7 +48,9 @@ pub fn view(frame: &mut Frame<'_>, model: &Model) {
     match &model.screen {
         Screen::Welcome(welcome) if model.shown != PaneId::Runs => welcome.view(frame, areas.body, theme),
         Screen::Ready(ready) if model.shown != PaneId::Runs => ready.view(frame, areas.body, theme),
-        Screen::Welcome(_) | Screen::Ready(_) => {}
+        Screen::Welcome(_) | Screen::Ready(_) => {
+            model.panes.runs.draw(frame, areas.body, theme, model.overlays.is_empty(), None);
+        }
         Screen::Run => {
             if let Some(scene) = &scene {
                 let info = HeaderInfo { shown: Some(model.shown), frozen: model.world.frozen() };

@@ -7,31 +7,14 @@ use unicode_segmentation::UnicodeSegmentation;
 use super::super::widget::width;
 use crate::model::safe::Safe;
 
-/// Safe text is bounded in length; pieces of this many characters are well within.
-const PIECE: usize = 500;
 /// Columns of a tab.
 const TAB: &str = "    ";
 
-/// One line of foreign text, whole, with its blanks.
+/// One line of foreign text, whole: what would act or hide is shown, nothing is left out.
 pub(super) fn whole(line: &str) -> String {
     let line = line.strip_suffix('\n').unwrap_or(line);
-    let line = line.strip_suffix('\r').unwrap_or(line);
-    let mut out = String::new();
-    let chars: Vec<char> = line.chars().collect();
-    for piece in chars.chunks(PIECE) {
-        let blanks = |c: &&char| c.is_whitespace();
-        let lead = piece.iter().take_while(blanks).count();
-        let core: String = piece.iter().skip(lead).collect();
-        let trail = core.chars().rev().take_while(|c| c.is_whitespace()).count();
-        for blank in piece.iter().take(lead) {
-            out.push_str(if *blank == '\t' { TAB } else { " " });
-        }
-        out.push_str(Safe::line(&core).as_str());
-        if trail < core.chars().count() {
-            out.extend(std::iter::repeat_n(' ', trail));
-        }
-    }
-    out
+    let line = line.strip_suffix('\r').unwrap_or(line).replace('\t', TAB);
+    Safe::escaped(&line).as_str().to_owned()
 }
 
 /// Breaks a harmless line at blanks; a word that is too long is broken where it must.

@@ -10,7 +10,7 @@ use crate::console::action::Action;
 use crate::console::charts::pen::Pen;
 use crate::console::cmd::{Cmd, Load, Loaded, RunRow};
 use crate::console::scene::{News, Scene};
-use crate::console::theme::Role;
+use crate::console::theme::{Role, Theme};
 use crate::console::widget;
 use crate::machine::event::Event;
 use crate::model::ids::RunId;
@@ -60,8 +60,9 @@ fn contains(row: &RunRow, lower: &str) -> bool {
     texts.iter().any(|text| text.to_lowercase().contains(lower))
 }
 
-impl Pane for Runs {
-    fn act(&mut self, action: Action, _scene: &Scene<'_>) -> Vec<Cmd> {
+impl Runs {
+    /// Works with or without a run to look at: the list is there before the first one.
+    pub fn choose(&mut self, action: Action) -> Vec<Cmd> {
         let len = self.rows().len();
         if self.cursor.act(action, len) {
             return Vec::new();
@@ -80,6 +81,37 @@ impl Pane for Runs {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// Draws the list; `shown` is the run that the console looks at.
+    pub fn draw(&self, frame: &mut Frame<'_>, area: Rect, theme: &Theme, focused: bool, shown: Option<&RunId>) {
+        let area = area.intersection(frame.area());
+        let running = self.rows().iter().filter(|row| row.running).count();
+        let waiting: usize = self.rows().iter().map(|row| row.waiting).sum();
+        let title = match &self.rows {
+            None => "Runs".to_owned(),
+            Some(rows) => {
+                format!("Runs  {} on this machine, {running} running, {waiting} decisions waiting", rows.len())
+            }
+        };
+        let title = widget::clip(theme, &title, usize::from(area.width.saturating_sub(4)));
+        let block = widget::panel(theme, &title, focused);
+        let inner = block.inner(area);
+        frame.render_widget(block, area);
+        let mut pen = Pen::new(frame.buffer_mut(), inner, theme);
+        match &self.rows {
+            None => pen.text(0, 0, "reading the runs of this machine", Role::Muted),
+            Some(rows) if rows.is_empty() => {
+                pen.text(0, 0, "There is no run yet. `nightloop demo` makes one.", Role::Muted);
+            }
+            Some(rows) => self.table(&mut pen, rows, shown),
+        }
+    }
+}
+
+impl Pane for Runs {
+    fn act(&mut self, action: Action, _scene: &Scene<'_>) -> Vec<Cmd> {
+        self.choose(action)
     }
 
     fn learn(&mut self, news: News<'_>) {
@@ -137,27 +169,7 @@ impl Pane for Runs {
     }
 
     fn view(&self, frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
-        let area = area.intersection(frame.area());
-        let running = self.rows().iter().filter(|row| row.running).count();
-        let waiting: usize = self.rows().iter().map(|row| row.waiting).sum();
-        let title = match &self.rows {
-            None => "Runs".to_owned(),
-            Some(rows) => {
-                format!("Runs  {} on this machine, {running} running, {waiting} decisions waiting", rows.len())
-            }
-        };
-        let title = widget::clip(scene.theme, &title, usize::from(area.width.saturating_sub(4)));
-        let block = widget::panel(scene.theme, &title, scene.focused);
-        let inner = block.inner(area);
-        frame.render_widget(block, area);
-        let mut pen = Pen::new(frame.buffer_mut(), inner, scene.theme);
-        match &self.rows {
-            None => pen.text(0, 0, "reading the runs of this machine", Role::Muted),
-            Some(rows) if rows.is_empty() => {
-                pen.text(0, 0, "There is no run yet. `nightloop demo` makes one.", Role::Muted);
-            }
-            Some(rows) => self.table(&mut pen, rows, scene.run.run()),
-        }
+        self.draw(frame, area, scene.theme, scene.focused, Some(scene.run.run()));
     }
 }
 
@@ -196,7 +208,7 @@ const COLUMNS: [Column; 7] = [
 ];
 
 impl Runs {
-    fn table(&self, pen: &mut Pen<'_>, rows: &[RunRow], shown: &RunId) {
+    fn table(&self, pen: &mut Pen<'_>, rows: &[RunRow], shown: Option<&RunId>) {
         // Mark and blank before the first column.
         let mut x = 2;
         let mut places = Vec::new();
@@ -236,7 +248,7 @@ impl Runs {
             for (column_index, (x, width, column)) in places.iter().enumerate() {
                 let role = match column_index {
                     0 if !needle.is_empty() && contains(row, &needle) => Role::Match,
-                    0 if row.run == *shown => Role::Title,
+                    0 if shown == Some(&row.run) => Role::Title,
                     1 if row.waiting > 0 => Role::Badge,
                     2 => role,
                     _ => Role::Text,
