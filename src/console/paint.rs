@@ -23,7 +23,8 @@ pub fn spans(
     base: Role,
     needle: &str,
 ) -> Vec<Span<'static>> {
-    let matches = if needle.is_empty() { Vec::new() } else { prose::find_all(text, needle) };
+    let mut matches = if needle.is_empty() { Vec::new() } else { prose::find_all(text, needle) };
+    matches.retain(|range| range.start < shown.end && range.end > shown.start);
     let mut cuts: Vec<usize> = vec![shown.start, shown.end];
     let edges = pieces.iter().map(|(range, _)| range).chain(&matches);
     cuts.extend(edges.flat_map(|range| [range.start, range.end]).filter(|at| shown.contains(at)));

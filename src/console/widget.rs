@@ -1,5 +1,7 @@
 //! Small pieces that all panes share: frames around things, texts cut to fit, words for numbers.
 
+use std::path::{Component, Path, PathBuf};
+
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -114,6 +116,15 @@ pub fn key_hint(theme: &Theme, key: &str, does: &str) -> Vec<Span<'static>> {
     ]
 }
 
+/// A path inside the workspace, as agents and files name it. `None`: it leads elsewhere.
+pub fn workspace_path(text: &str) -> Option<PathBuf> {
+    let path = Path::new(text);
+    let inside = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    // A name that begins like an option must not be taken for one.
+    let named = if text.starts_with('-') { Path::new(".").join(path) } else { path.to_owned() };
+    (inside && !text.is_empty() && !text.contains('\0')).then_some(named)
+}
+
 /// A style over a whole line.
 pub fn styled<'a>(text: impl Into<String>, style: Style) -> Line<'a> {
     Line::from(Span::styled(text.into(), style))
@@ -132,6 +143,15 @@ mod tests {
                 assert!(width(&cut) <= columns, "{cut:?} is wider than {columns}");
                 assert_eq!(cut == text, width(text) <= columns, "{text:?} at {columns}");
             }
+        }
+    }
+
+    #[test]
+    fn paths_do_not_lead_out_of_the_workspace() {
+        assert_eq!(workspace_path("src/a.rs"), Some(PathBuf::from("src/a.rs")));
+        assert_eq!(workspace_path("-c"), Some(PathBuf::from("./-c")));
+        for text in ["", "/etc/passwd", "../x", "a/../../x", "a\0b"] {
+            assert_eq!(workspace_path(text), None, "{text:?}");
         }
     }
 

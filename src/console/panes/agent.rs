@@ -295,6 +295,8 @@ impl Pane for AgentPane {
             self.transcript.show_moment(moment);
             match (moment, self.before) {
                 (None, Some(before)) => self.at = before,
+                // Who reads while moments go by is left where it is.
+                (Some(_), _) if self.moment.is_some() => {}
                 (None, None) | (Some(_), _) => self.at.follow = true,
             }
             self.moment = moment;

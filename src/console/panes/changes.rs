@@ -3,8 +3,6 @@
 //! Not here: diffs as such. Invariants: a diff is asked for once; the newest iteration is followed until the
 //! operator chooses another.
 
-use std::path::PathBuf;
-
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -122,7 +120,8 @@ impl Pane for ChangesPane {
         match action {
             Action::Copy => vec![Cmd::Copy { what: "hunk", text: diff.hunk() }],
             Action::OpenEditor | Action::Select => {
-                diff.file().map(|file| Cmd::OpenFile(PathBuf::from(&file.path))).into_iter().collect()
+                let path = diff.file().and_then(|file| widget::workspace_path(&file.path));
+                path.map(Cmd::OpenFile).into_iter().collect()
             }
             _ => {
                 diff.act(action);

@@ -121,7 +121,7 @@ impl Pane for LearningsPane {
             Action::OpenEditor | Action::Select => {
                 let link = self.here().and_then(|one| one.link.as_ref());
                 return match (link, action) {
-                    (Some(link), _) => vec![Cmd::OpenFile(PathBuf::from(&link.path))],
+                    (Some(link), _) => widget::workspace_path(&link.path).map(Cmd::OpenFile).into_iter().collect(),
                     (None, Action::OpenEditor) => vec![Cmd::OpenFile(PathBuf::from(FILE))],
                     (None, _) => Vec::new(),
                 };

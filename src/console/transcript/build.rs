@@ -31,6 +31,8 @@ const LONGEST_LIVE: usize = 4_096;
 #[derive(Debug, Clone)]
 struct Live {
     item: u64,
+    call: String,
+    turn: u32,
     kind: LiveKind,
     /// The last line as it came, because harmless text cannot be put together from harmless pieces.
     tail: String,
@@ -44,6 +46,8 @@ pub struct Context {
     next_seq: u64,
     last_ms: i64,
     live: Vec<Live>,
+    /// The latest reply: live text of it that comes late says nothing new.
+    answered: Option<(String, u32)>,
     /// What the tools of the latest reply are given, by id.
     inputs: HashMap<String, Vec<String>>,
     /// Tool calls without a result.
@@ -149,7 +153,12 @@ impl Transcript {
     }
 
     fn reply(&mut self, seq: u64, reply: &LlmResponded, body: Option<&[u8]>) {
-        let live = std::mem::take(&mut self.context.live);
+        // Text of the next reply may be here before this one: it is not touched.
+        let (live, later): (Vec<Live>, Vec<Live>) = std::mem::take(&mut self.context.live)
+            .into_iter()
+            .partition(|piece| piece.call != reply.call || piece.turn <= reply.turn);
+        self.context.live = later;
+        self.context.answered = Some((reply.call.clone(), reply.turn));
         self.context.moved.clear();
         self.context.inputs.clear();
         let message: Option<Value> = body.and_then(|bytes| serde_json::from_slice(bytes).ok());
@@ -302,7 +311,11 @@ impl Transcript {
 
     /// Text as it is written.
     fn live(&mut self, live: &LiveText) {
-        let known = self.context.live.iter().position(|piece| piece.kind == live.kind);
+        if self.context.answered.as_ref().is_some_and(|(call, turn)| *call == live.call && live.turn <= *turn) {
+            return;
+        }
+        let same = |piece: &Live| piece.call == live.call && piece.turn == live.turn && piece.kind == live.kind;
+        let known = self.context.live.iter().position(same);
         let index = match known {
             Some(index) => index,
             None => {
@@ -313,7 +326,8 @@ impl Transcript {
                 };
                 let item = self.new_item(kind, self.context.next_seq);
                 let item = self.push(item);
-                self.context.live.push(Live { item, kind: live.kind, tail: String::new() });
+                let (call, turn, kind) = (live.call.clone(), live.turn, live.kind);
+                self.context.live.push(Live { item, call, turn, kind, tail: String::new() });
                 self.context.live.len() - 1
             }
         };

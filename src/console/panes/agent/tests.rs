@@ -104,6 +104,27 @@ fn live_text_grows_and_is_then_replaced() {
 }
 
 #[test]
+fn live_text_that_comes_too_early_or_too_late_is_neither_lost_nor_doubled() {
+    let sample = Sample::demo();
+    let mut pane = AgentPane::new();
+    let at = sample.first("llm.responded", 0);
+    let state = told(&mut pane, &sample, at - 1);
+    pane.learn(News::Live(&live(0, LiveKind::Text, "of this reply")));
+    pane.learn(News::Live(&live(1, LiveKind::Text, "of the next")));
+    let stamped = &sample.events[at - 1];
+    let mut after = state.clone();
+    fold::apply(&mut after, stamped).unwrap();
+    let body = br#"{"role":"assistant","content":[{"type":"text","text":"of this reply, whole"}]}"#;
+    pane.learn(News::Event { stamped, state: &after, body: Some(body) });
+    pane.learn(News::Live(&live(0, LiveKind::Text, ", whole")));
+    pane.learn(News::Live(&live(1, LiveKind::Text, " one")));
+    let shown = draw(&mut pane, &after, &Theme::dark(), 60, 12);
+    assert_eq!(shown.matches("of this reply").count(), 1, "{shown}");
+    assert_eq!(shown.matches(", whole").count(), 1, "{shown}");
+    assert!(shown.contains("of the next one"), "{shown}");
+}
+
+#[test]
 fn a_reader_is_not_moved_by_what_comes_in() {
     let sample = Sample::demo();
     let mut pane = AgentPane::new();
@@ -230,7 +251,7 @@ fn a_frame_of_a_hundred_thousand_lines_touches_what_is_shown() {
     }
     // One more piece of live text lays out what is new, whatever stands before it.
     for _ in 0..1_000 {
-        pane.learn(News::Live(&live(0, LiveKind::Text, "word word word\n")));
+        pane.learn(News::Live(&live(5, LiveKind::Text, "word word word\n")));
         let touched = prose::work::take();
         assert!((1..=4).contains(&touched), "one line more touched {touched}");
     }
