@@ -20,15 +20,16 @@ pub use key::Key;
 /// Most useful first: what a footer shows of the actions that work everywhere.
 const FOOTER: &[Action] = &[
     Action::OpenInbox,
+    // Whoever knows nothing else must see how to learn more and how to leave.
+    Action::Help,
+    Action::Quit,
     Action::Pause,
     Action::Stop,
     Action::Why,
     Action::Steer,
+    Action::Palette,
     Action::RetryNow,
     Action::RaiseBudget,
-    Action::Help,
-    Action::Palette,
-    Action::Quit,
     Action::Search,
     Action::Select,
     Action::NextPane,
