@@ -47,7 +47,7 @@ fn an_unfinished_line_is_not_there_yet() {
 
 #[test]
 fn a_follower_beside_a_busy_writer_never_sees_damage() {
-    let fixture = Scratch::new();
+    let fixture = Scratch::on_disk();
     let writer = fixture.writer(fixture.fresh(), WriterOptions { segment_events: 500, ..WriterOptions::default() });
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
