@@ -110,10 +110,15 @@ impl Keymap {
 
     /// Keys with a word each, most useful first. A key that means something nearer is not shown twice.
     pub fn hints(&self, scopes: &[Scope], read_only: bool) -> Vec<(String, &'static str)> {
+        self.hints_for(scopes, |action| !(read_only && action.weight() == Weight::Act))
+    }
+
+    /// The same for the actions that `may` be done.
+    pub fn hints_for(&self, scopes: &[Scope], may: impl Fn(Action) -> bool) -> Vec<(String, &'static str)> {
         let near = Action::ALL.iter().filter(|action| !matches!(action.scope(), Scope::Move | Scope::Global));
         near.chain(FOOTER)
             .filter(|action| scopes.contains(&action.scope()))
-            .filter(|action| !(read_only && action.weight() == Weight::Act))
+            .filter(|action| may(**action))
             .filter_map(|action| {
                 let key = self.bound(*action).iter().find(|key| self.of_key(scopes, **key) == Some(*action))?;
                 Some((key.to_string(), action.hint()))

@@ -36,7 +36,7 @@ pub enum Screen {
 #[derive(Default)]
 pub struct Panes {
     pub runs: Runs,
-    overview: Overview,
+    pub overview: Overview,
     agent: AgentPane,
     learnings: LearningsPane,
     plan: Plan,
@@ -108,10 +108,12 @@ pub struct Model {
 
 impl Model {
     pub fn new(world: World, keymap: Keymap, screen: Screen) -> Self {
+        let mut panes = Panes::default();
+        panes.overview.set_keys(&|action| keymap.first_key(action));
         Self {
             world,
             screen,
-            panes: Panes::default(),
+            panes,
             shown: PaneId::Overview,
             overlays: Vec::new(),
             keymap,

@@ -321,7 +321,7 @@ fn freeze(model: &mut Model) -> Vec<Cmd> {
 fn tell_why(model: &mut Model) -> Vec<Cmd> {
     let Some(scene) = model.world.scene(true) else { return Vec::new() };
     let key = |action| model.keymap.first_key(action);
-    let why = why::why_with(&scene, &model.world.recent, &key);
+    let why = why::why_with(&scene, model.panes.overview.recent(), &key);
     let evidence = why.evidence.iter().map(|line| Safe::line(line)).collect();
     let act = run_action(model);
     let title = Safe::line("Why is it not moving?");
@@ -364,7 +364,6 @@ fn hear(model: &mut Model, update: &Update) -> Vec<Cmd> {
             notice(model, &stamped.event)
         }
         Update::Live(live) => {
-            model.world.recent.learn(News::Live(live));
             model.panes.learn(News::Live(live));
             Vec::new()
         }

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 
 use super::bars::{self, HeaderInfo};
 use super::model::{Model, Screen};
-use super::overlays::Stage;
+use super::overlays::{Stage, allowed};
 use super::panes::PaneId;
 
 /// Below this height the header has one row.
@@ -59,10 +59,11 @@ pub fn view(frame: &mut Frame<'_>, model: &Model) {
             }
         }
     }
-    let scopes = model.scopes();
-    let hints = model.keymap.hints(&scopes, model.world.read_only);
-    bars::footer(frame, areas.footer, theme, &hints, model.message.as_ref());
     let stage = Stage { scene: scene.as_ref(), theme, keymap: &model.keymap, read_only: model.world.read_only };
+    let scopes = model.scopes();
+    // A key that does nothing now is no help.
+    let hints = model.keymap.hints_for(&scopes, |action| allowed::why_not(action, &scopes, &stage).is_none());
+    bars::footer(frame, areas.footer, theme, &hints, model.message.as_ref());
     for overlay in &model.overlays {
         overlay.view(frame, areas.body, &stage);
     }

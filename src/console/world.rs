@@ -6,8 +6,7 @@ use crate::machine::fold;
 use crate::machine::run::RunState;
 
 use super::feed::Update;
-use super::recent::Recent;
-use super::scene::{Link, News, Scene};
+use super::scene::{Link, Scene};
 use super::theme::Theme;
 
 /// Everything a scene is made of.
@@ -17,7 +16,6 @@ pub struct World {
     /// An earlier moment that is shown instead.
     pub moment: Option<Moment>,
     pub link: Link,
-    pub recent: Recent,
     /// Has everything been told that was there at the beginning?
     pub caught_up: bool,
     /// Is the run over for the process that drove it?
@@ -41,7 +39,6 @@ impl World {
             run: None,
             moment: None,
             link: Link::InProcess,
-            recent: Recent::default(),
             caught_up: false,
             ended: false,
             theme,
@@ -74,20 +71,16 @@ impl World {
     pub fn forget(&mut self) {
         self.run = None;
         self.moment = None;
-        self.recent = Recent::default();
         self.caught_up = false;
         self.ended = false;
     }
 
     /// Folds an event. The error is why the run cannot be followed any further.
     pub fn follow(&mut self, update: &Update) -> Result<(), String> {
-        let Update::Event { stamped, body } = update else { return Ok(()) };
+        let Update::Event { stamped, .. } = update else { return Ok(()) };
         match &mut self.run {
             None => self.run = Some(Box::new(fold::start(stamped).map_err(|e| e.to_string())?)),
             Some(run) => fold::apply(run, stamped).map_err(|e| e.to_string())?,
-        }
-        if let Some(state) = &self.run {
-            self.recent.learn(News::Event { stamped, state, body: body.as_deref() });
         }
         Ok(())
     }
