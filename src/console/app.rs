@@ -32,8 +32,8 @@ use super::terminal::{Terminal, is_lost};
 use super::update::{Msg, update};
 use super::view::view;
 
-/// Messages that are taken before a frame is drawn.
-const MOST_PER_FRAME: usize = 256;
+/// How long messages are taken before keys are looked at again.
+const LONGEST_BURST: Duration = Duration::from_millis(10);
 /// A key is shown at once, unless a frame was drawn this recently.
 const EAGER: Duration = Duration::from_millis(8);
 
@@ -199,7 +199,8 @@ impl App<'_> {
 
     /// Takes what else is there, so that a burst makes one frame.
     fn drain(&mut self, loaded: &mut mpsc::UnboundedReceiver<Loaded>, input: &mut Option<EventStream>) -> Option<Exit> {
-        for _ in 0..MOST_PER_FRAME {
+        let began = Instant::now();
+        while began.elapsed() < LONGEST_BURST {
             let msg = match loaded.try_recv() {
                 Ok(loaded) => Msg::Loaded(loaded),
                 Err(_) => match self.source.as_mut().map(|source| source.updates.try_recv()) {

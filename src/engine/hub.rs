@@ -13,6 +13,8 @@ use crate::journal::{Follower, JournalError, Record, RunDir};
 
 /// Pieces of live text a slow viewer may lag behind before it misses some.
 const LIVE_BACKLOG: usize = 1_024;
+/// Live text that is handed over in one piece at most.
+const MOST_TOGETHER: usize = 64 * 1024;
 /// Events that are read in one go.
 const BATCH: usize = 2_000;
 
@@ -84,7 +86,12 @@ impl Hub {
 
     /// Everything from the first event on, then whatever comes.
     pub fn listen(&self, run_dir: &RunDir) -> Listener {
-        Listener { follower: Follower::new(run_dir), head: self.head.subscribe(), live: self.live.subscribe() }
+        Listener {
+            follower: Follower::new(run_dir),
+            head: self.head.subscribe(),
+            live: self.live.subscribe(),
+            held: None,
+        }
     }
 }
 
@@ -103,6 +110,8 @@ pub struct Listener {
     follower: Follower,
     head: watch::Receiver<Head>,
     live: broadcast::Receiver<LiveText>,
+    /// A piece that came while others were gathered.
+    held: Option<LiveText>,
 }
 
 impl Listener {
@@ -113,6 +122,22 @@ impl Listener {
 
     pub fn head(&self) -> Head {
         *self.head.borrow()
+    }
+
+    /// Takes along what else is there of the same text: a fast writer makes few pieces, not many.
+    fn gather(&mut self, mut live: LiveText) -> LiveText {
+        while live.text.len() < MOST_TOGETHER && self.held.is_none() {
+            match self.live.try_recv() {
+                Ok(next) if next.call == live.call && next.turn == live.turn && next.kind == live.kind => {
+                    live.text.push_str(&next.text);
+                }
+                Ok(next) => self.held = Some(next),
+                // What was missed cannot be made up for; the finished reply follows.
+                Err(broadcast::error::TryRecvError::Lagged(_)) => {}
+                Err(_) => break,
+            }
+        }
+        live
     }
 
     /// Waits for the end.
@@ -130,6 +155,9 @@ impl Listener {
             if !records.is_empty() {
                 return Ok(Heard::Events(records));
             }
+            if let Some(held) = self.held.take() {
+                return Ok(Heard::Live(self.gather(held)));
+            }
             if ended {
                 return Ok(Heard::Ended);
             }
@@ -138,11 +166,53 @@ impl Listener {
                     return Ok(Heard::Ended);
                 },
                 live = self.live.recv() => match live {
-                    Ok(live) => return Ok(Heard::Live(live)),
+                    Ok(live) => return Ok(Heard::Live(self.gather(live))),
                     Err(broadcast::error::RecvError::Lagged(_)) => {}
                     Err(broadcast::error::RecvError::Closed) => return Ok(Heard::Ended),
                 },
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(turn: u32, text: &str) -> LiveText {
+        LiveText { call: "it0.solver".into(), turn, kind: LiveKind::Text, text: text.into() }
+    }
+
+    #[tokio::test]
+    async fn pieces_of_one_text_come_together_and_others_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let run_dir = RunDir::create(&dir.path().join("RUN"), b"{}").unwrap();
+        let hub = Hub::default();
+        let mut ear = hub.listen(&run_dir);
+        for text in ["a", "b", "c"] {
+            hub.say(piece(0, text));
+        }
+        hub.say(piece(1, "d"));
+        for expected in [(0, "abc"), (1, "d")] {
+            let Heard::Live(live) = ear.next().await.unwrap() else { panic!("live text") };
+            assert_eq!((live.turn, live.text.as_str()), expected);
+        }
+        hub.close();
+        assert!(matches!(ear.next().await.unwrap(), Heard::Ended));
+    }
+
+    #[tokio::test]
+    async fn a_listener_that_lags_misses_text_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let run_dir = RunDir::create(&dir.path().join("RUN"), b"{}").unwrap();
+        let hub = Hub::default();
+        let mut ear = hub.listen(&run_dir);
+        for number in 0..10 * LIVE_BACKLOG {
+            hub.say(piece(0, &format!("{number} ")));
+        }
+        let Heard::Live(live) = ear.next().await.unwrap() else { panic!("live text") };
+        assert!(live.text.ends_with(&format!("{} ", 10 * LIVE_BACKLOG - 1)), "the newest is there");
+        hub.close();
+        assert!(matches!(ear.next().await.unwrap(), Heard::Ended));
     }
 }
