@@ -100,6 +100,34 @@ fn every_module_says_what_it_is() {
 }
 
 #[test]
+fn only_the_theme_names_a_colour() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    for file in rust_files(&src).into_iter().filter(|file| !file.starts_with(src.join("console/theme"))) {
+        for line in code_lines(&file) {
+            let named = ["Color::", "style::Color"].iter().any(|word| line.contains(word));
+            assert!(!named, "{}: a role, not a colour: {line}", file.display());
+        }
+    }
+}
+
+/// Views are pure: what they draw comes from the model alone.
+#[test]
+fn views_know_no_clock_and_no_files() {
+    let console = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/console");
+    let pure = ["panes", "overlays", "charts", "screens", "transcript", "keymap"].map(|dir| console.join(dir));
+    let alone = ["bars", "view", "update", "world", "model", "words", "why", "pulse", "scroll", "hunks"];
+    let alone = alone.map(|name| console.join(format!("{name}.rs")));
+    let files = pure.iter().flat_map(|dir| rust_files(dir)).chain(alone);
+    for file in files {
+        let text = fs::read_to_string(&file).expect("readable");
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for word in ["std::fs", "std::time", "std::env", "std::process", "Timestamp::now", "tokio", "std::thread"] {
+            assert!(!code.contains(word), "{}: a view knows no {word}", file.display());
+        }
+    }
+}
+
+#[test]
 fn the_shipped_schema_is_the_generated_one() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/loop.schema.json");
     let generated = serde_json::to_string_pretty(&nightloop::model::loop_file::schema()).expect("serialisable") + "\n";

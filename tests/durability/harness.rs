@@ -322,7 +322,12 @@ pub fn files_below(root: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(root).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() { files.extend(files_below(&path)) } else { files.push(path) }
+        if path.is_dir() {
+            files.extend(files_below(&path));
+        } else if path.is_file() {
+            // A killed engine leaves its socket; it is no content.
+            files.push(path);
+        }
     }
     files.sort();
     files
