@@ -11,7 +11,7 @@ use crate::engine::places::StateRoot;
 use crate::engine::session;
 use crate::machine::event::DecisionAnswered;
 use crate::machine::run::RunState;
-use crate::model::decision::{Answer, DecisionId, Request};
+use crate::model::decision::{Answer, DecisionId, MAX_PROPOSAL, Request};
 use crate::model::digest::Digest;
 
 use super::{Outcome, inbox, order, select, text};
@@ -35,6 +35,7 @@ pub struct Options {
 }
 
 pub fn main(here: &Path, options: &Options) -> Outcome {
+    order::refuse_tools()?;
     let root = StateRoot::locate()?;
     let selected = select::run(&root, here, options.run.as_deref())?;
     if let Some(note) = &selected.note {
@@ -106,5 +107,8 @@ fn document(request: &Request, options: &Options) -> Result<Option<String>, Engi
         return Err(EngineError::usage("--with is for documents", inbox::how(request)));
     }
     let text = std::fs::read_to_string(path).map_err(|e| EngineError::io("cannot read the document", path, e))?;
+    if text.len() > MAX_PROPOSAL {
+        return Err(EngineError::usage(format!("the document has more than {MAX_PROPOSAL} bytes"), "shorten it"));
+    }
     Ok(Some(text))
 }

@@ -84,7 +84,7 @@ pub fn main(options: &Options) -> Outcome {
 
 fn in_console(options: &Options, workspace: &Path, wanted: Wanted, speed: Speed) -> Outcome {
     let greeting =
-        "The demo: a scripted model, real files, real checks. The keys are below; i shows what waits for you.";
+        "The demo: a scripted model and pretended prices, real files and checks. i shows what waits for you.";
     let auto = options.auto.then_some(AUTO_PAUSE);
     let plan = Plan { wanted, speed, start: true, auto, greeting: Some(greeting.to_owned()) };
     let closed = watch::over_own_run(&options.look, plan)?;

@@ -1,6 +1,6 @@
 //! Shows a run without a console: readable lines and a progress bar on a terminal, or JSON lines.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
@@ -70,7 +70,7 @@ impl Observer for Headless {
                 "type": stamped.event.kind(),
                 "data": data,
             });
-            let _ = writeln!(std::io::stdout(), "{line}");
+            text::line(text::json(&line));
             return;
         }
         if let Some(bar) = &self.bar {

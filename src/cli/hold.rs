@@ -12,6 +12,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread;
 
+use futures_util::FutureExt as _;
 use rustix::process::{Pid, Signal};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -51,7 +52,6 @@ pub fn hold(ground: Ground) -> Result<u8, EngineError> {
     thread::spawn(move || {
         // A child that never comes ends, and then so do we.
         let Ok((link, _)) = listener.accept() else { return };
-        drop(meeting);
         if let Ok(replies) = link.try_clone() {
             let _ = said.send(News::Came(replies));
         }
@@ -66,7 +66,7 @@ pub fn hold(ground: Ground) -> Result<u8, EngineError> {
             let _ = news.send(News::Ended(status));
         }
     });
-    runtime()?.block_on(stand_by(pid, heard)).map_err(failed)
+    runtime()?.block_on(stand_by(pid, heard, meeting)).map_err(failed)
 }
 
 enum News {
@@ -75,7 +75,13 @@ enum News {
     Ended(ExitStatus),
 }
 
-async fn stand_by(pid: Option<Pid>, mut heard: tokio::sync::mpsc::UnboundedReceiver<News>) -> io::Result<u8> {
+async fn stand_by(
+    pid: Option<Pid>,
+    mut heard: tokio::sync::mpsc::UnboundedReceiver<News>,
+    meeting: tempfile::TempDir,
+) -> io::Result<u8> {
+    // Nobody else comes through the door, and it does not stay when nobody came.
+    let mut meeting = Some(meeting);
     let mut replies = None;
     let mut resized = signal(SignalKind::window_change())?;
     let mut interrupted = signal(SignalKind::interrupt())?;
@@ -90,10 +96,18 @@ async fn stand_by(pid: Option<Pid>, mut heard: tokio::sync::mpsc::UnboundedRecei
     loop {
         tokio::select! {
             news = heard.recv() => match news {
-                Some(News::Came(link)) => replies = Some(link),
-                Some(News::Said(line)) => if let Some(code) = obey(&line, replies.as_mut()) {
-                    return Ok(code);
-                },
+                Some(News::Came(link)) => {
+                    replies = Some(link);
+                    meeting.take();
+                }
+                Some(News::Said(line)) => {
+                    if let Some(code) = obey(&line, replies.as_mut()) {
+                        return Ok(code);
+                    }
+                    // What was pressed in the editor or the shell was meant for them.
+                    while interrupted.recv().now_or_never().flatten().is_some() {}
+                    while quit.recv().now_or_never().flatten().is_some() {}
+                }
                 Some(News::Ended(status)) => return Ok(exit_code(status)),
                 None => return Ok(0),
             },
@@ -120,7 +134,8 @@ fn obey(line: &str, replies: Option<&mut UnixStream>) -> Option<u8> {
         ("detached", _) => return Some(0),
         ("suspend", _) => {
             // The whole job: whoever started us by a pipeline stops with us, as usual.
-            let _ = rustix::process::kill_current_process_group(Signal::STOP);
+            // Where no shell could bring us back, the kernel lets this pass.
+            let _ = rustix::process::kill_current_process_group(Signal::TSTP);
             reply("resumed");
         }
         ("edit", path) => {
@@ -215,6 +230,10 @@ impl Held {
 
     /// Runs the editor in the foreground.
     pub fn edit(&self, path: &str) -> Option<i32> {
+        // One line is one request.
+        if path.contains(char::is_control) {
+            return None;
+        }
         self.ask(&format!("edit {path}"))?.strip_prefix("edited ")?.parse().ok()
     }
 

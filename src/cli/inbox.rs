@@ -5,11 +5,10 @@ use std::path::Path;
 use clap::Args;
 use serde_json::json;
 
-use crate::engine::error::EngineError;
 use crate::engine::places::StateRoot;
 use crate::engine::session;
 use crate::machine::operator::{Decision, DecisionStatus};
-use crate::model::decision::Request;
+use crate::model::decision::{GuardFile, Request};
 
 use super::{Outcome, select, text};
 
@@ -34,8 +33,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     if options.json {
         let list: Vec<_> = decisions.iter().map(|decision| as_json(decision)).collect();
         let value = json!({"run": state.run(), "decisions": list});
-        let line = serde_json::to_string_pretty(&value).map_err(|e| EngineError::Internal(e.to_string()))?;
-        text::line(line);
+        text::line(text::json(&value));
         return Ok(0);
     }
     if let Some(note) = &selected.note {
@@ -98,7 +96,7 @@ fn show(decision: &Decision) {
                 text::line(format!("  {:?}: {}", issue.severity, text::safe(&issue.text)));
             }
         }
-        Request::Tampering { files, .. } => text::line(format!("  files: {}", text::safe(&files.join(", ")))),
+        Request::Tampering { files, .. } => text::line(format!("  files: {}", text::safe(&paths(files)))),
         _ => {}
     }
     if !decision.detail.is_empty() {
@@ -107,6 +105,10 @@ fn show(decision: &Decision) {
     if decision.status == DecisionStatus::Open {
         text::line(format!("  answer: nightloop answer {} {}", decision.id, how(&decision.request)));
     }
+}
+
+fn paths(files: &[GuardFile]) -> String {
+    files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// The words that answer a request of this kind.

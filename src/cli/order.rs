@@ -7,11 +7,21 @@ use crate::engine::control::client;
 use crate::engine::error::EngineError;
 use crate::engine::places::StateRoot;
 use crate::model::ids::RunId;
+use crate::tool::process;
 
 use super::{Outcome, select, text};
 
+/// What a run has started gives no run orders; only people do.
+pub fn refuse_tools() -> Result<(), EngineError> {
+    if std::env::var_os(process::RUN_VAR).is_some() {
+        return Err(EngineError::usage("this is a tool of a run, and runs take no orders from tools", "ask a person"));
+    }
+    Ok(())
+}
+
 /// Sends an order and says what became of it.
 pub fn send(here: &Path, named: Option<&str>, command: Command) -> Outcome {
+    refuse_tools()?;
     let root = StateRoot::locate()?;
     let selected = select::run(&root, here, named)?;
     if let Some(note) = &selected.note {

@@ -27,7 +27,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     let state = session::read_state(&root, &selected.run)?;
     let owner = RunLock::owner(&root.run(&selected.run));
     if options.json {
-        text::line(as_json(&state, owner.as_deref()).to_string());
+        text::line(text::json(&as_json(&state, owner.as_deref())));
         return Ok(0);
     }
     if let Some(note) = &selected.note {
@@ -61,7 +61,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
             if residuals.is_empty() { "none yet".to_owned() } else { residuals.join(" → ") }
         ));
         text::line(format!(
-            "  spent: {} of {} iterations · {} of {} · {} of {} tool calls · {} tokens",
+            "  spent: {} of {} iterations · {} of {} · {} of {} tool calls · {} tokens · {}",
             spent.iterations,
             state.limits.max_iterations,
             text::duration(spent.millis),
@@ -69,6 +69,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
             spent.tool_calls,
             state.limits.max_total_tool_calls,
             text::count(spent.tokens()),
+            spent.cost_usd.map_or_else(|| "cost unknown".to_owned(), |cost| format!("${cost}")),
         ));
     }
     Ok(0)

@@ -11,7 +11,7 @@ use crate::engine::signals::STOP_FILE;
 use crate::evidence::store::{self, Durability};
 use crate::journal::{RunDir, RunLock};
 
-use super::{Outcome, select, text};
+use super::{Outcome, order, select, text};
 
 #[derive(Debug, Args)]
 pub struct Options {
@@ -34,9 +34,9 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
         ));
     }
     let path = workspace.join(STOP_FILE);
-    store::replace(&path, b"", Durability::Replaceable)
+    store::replace(&path, format!("{}\n", order::sender()).as_bytes(), Durability::Replaceable)
         .map_err(|e| EngineError::io("cannot write the stop file", &path, e))?;
     text::line(format!("run {} is asked to stop ({})", selected.run, path.display()));
-    text::line("  go on later: remove that file, then `nightloop resume`");
+    text::line("  go on later: nightloop resume");
     Ok(0)
 }

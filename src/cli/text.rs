@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::model::safe::Safe;
+use crate::model::safe::{Safe, is_forbidden};
 
 /// Untrusted text as one line that may be printed.
 pub fn safe(text: &str) -> String {
@@ -12,6 +12,26 @@ pub fn safe(text: &str) -> String {
 /// One line to stdout; a reader that went away is not our problem.
 pub fn line(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stdout(), "{}", text.as_ref());
+}
+
+/// JSON that is safe to print: what could act on a terminal or hide in it is spelled as an escape.
+pub fn json(value: &impl serde::Serialize) -> String {
+    let text = serde_json::to_string(value).unwrap_or_default();
+    if text.chars().all(|c| !is_forbidden(c)) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_forbidden(c) {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }
 
 /// Text that is already complete.
@@ -46,6 +66,14 @@ pub fn count(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_stays_json_and_harmless() {
+        let value = serde_json::json!({"q": "a\u{9b}2J\u{202e}b \u{e0041} ✓"});
+        let text = json(&value);
+        assert!(!text.contains(['\u{9b}', '\u{202e}', '\u{e0041}']), "{text}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+    }
 
     #[test]
     fn counts_and_durations_read_well() {

@@ -25,6 +25,7 @@ use crate::engine::places::{self, StateRoot};
 use crate::engine::session::{self, Declaration};
 use crate::engine::signals;
 use crate::model::ids::{Role, RunId};
+use crate::model::loop_file::{BackendName, LoopFile};
 use crate::model::safe::Safe;
 use crate::model::stop::StopReason;
 use crate::playbook::prompts;
@@ -104,9 +105,24 @@ fn ready_screen(root: &StateRoot, plan: &Plan) -> Option<Ready> {
         Err(error) => Safe::lines(&error.to_string()),
     };
     let place = session::canonical_workspace(workspace).unwrap_or_else(|_| workspace.clone());
+    notes.extend(missing_keys(file));
     notes.extend(earlier_run(root, &place));
     let place = Safe::line(&place.to_string_lossy());
     Some(Ready::new(file.clone(), place, Safe::lines(&prompt), notes))
+}
+
+/// Keys that the start would ask for.
+fn missing_keys(declared: &LoopFile) -> Vec<Safe> {
+    let keyless = declared.agents.iter().filter(|(_, agent)| {
+        let variable = agent.api_key_env.as_deref().unwrap_or("ANTHROPIC_API_KEY");
+        agent.backend == BackendName::Anthropic && agent.base_url.is_none() && std::env::var_os(variable).is_none()
+    });
+    keyless
+        .map(|(name, agent)| {
+            let variable = agent.api_key_env.as_deref().unwrap_or("ANTHROPIC_API_KEY");
+            Safe::line(&format!("agent `{name}` needs a key: set {variable} before you start"))
+        })
+        .collect()
 }
 
 /// A run of this directory that could go on instead.
@@ -269,7 +285,12 @@ fn watch_other(root: &StateRoot, run: &RunId, may_act: bool) -> Result<(Source, 
 pub fn over_other_run(look: &Look, run: &RunId, read_only: bool) -> Outcome {
     let root = StateRoot::locate()?;
     let (source, link) = watch_other(&root, run, !read_only)?;
-    look_on(look, &root, source, link, read_only, None)?;
+    let cut_off = link != Link::Attached && session::read_state(&root, run)?.halt.is_none();
+    let greeting = cut_off.then(|| Message {
+        tone: Tone::Bad,
+        text: Safe::line("no process drives this run: it was cut off; `nightloop resume` goes on"),
+    });
+    look_on(look, &root, source, link, read_only, greeting)?;
     let state = session::read_state(&root, run)?;
     if offline::is_driven(&root, run) {
         text::line(format!("run {run} goes on ({})", state.state));
@@ -332,7 +353,7 @@ impl Host for Looking {
     }
 
     fn suspend(&mut self) {
-        let _ = rustix::process::kill_current_process_group(rustix::process::Signal::STOP);
+        let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
     }
 
     fn edit(&mut self, path: &Path) -> bool {

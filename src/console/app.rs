@@ -253,7 +253,12 @@ impl App<'_> {
                 if !inside {
                     return self.say(Tone::Bad, "not a file of the workspace", input);
                 }
-                self.aside(input, |host| host.edit(&workspace.join(path)));
+                // Evidence is looked at, not edited: a slip of the hand would be tampering.
+                let file = workspace.join(&path);
+                let copy = path.starts_with("evidence").then(|| std::fs::read_to_string(&file).ok()).flatten();
+                let draft = copy.and_then(|text| draft(&path.to_string_lossy(), &text).ok());
+                let shown = draft.as_ref().map_or(file, |draft| draft.path().to_owned());
+                self.aside(input, |host| host.edit(&shown));
             }
             Cmd::Edit { purpose, name, text } => return self.edit(purpose, &name, &text, input),
             Cmd::Start => match self.host.start() {

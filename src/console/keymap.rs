@@ -19,6 +19,7 @@ pub use key::Key;
 
 /// Most useful first: what a footer shows of the actions that work everywhere.
 const FOOTER: &[Action] = &[
+    Action::GoLive,
     Action::OpenInbox,
     // Whoever knows nothing else must see how to learn more and how to leave.
     Action::Help,

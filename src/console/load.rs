@@ -42,7 +42,15 @@ impl Shelf {
             Load::Blob(digest) => {
                 Loaded::Blob(digest, run_dir.blobs().get(&digest).map(Arc::from).map_err(|e| safe(&e)))
             }
-            Load::Learnings => Loaded::Learnings(read(&workspace.join("AGENTS.md"))),
+            Load::Learnings => {
+                let path = workspace.join("AGENTS.md");
+                let found = if path.exists() {
+                    read(&path)
+                } else {
+                    Err(Safe::line("there is none yet; the first iteration writes it"))
+                };
+                Loaded::Learnings(found)
+            }
             Load::Evidence(path) => {
                 let found = evidence(workspace, run, &path);
                 Loaded::Evidence(path, found)

@@ -1,13 +1,13 @@
 //! Moments of runs for tests: the demo at any event, gone on with events made by hand.
 
 use crate::machine::event::{DecisionAsked, Event, LlmFailed, LlmRequested};
-use crate::machine::fold::{self, Stamped};
+use crate::machine::fold::Stamped;
 use crate::machine::run::RunState;
 use crate::model::decision::{DecisionId, Request};
 use crate::model::digest::Digest;
 
 use super::recent::Recent;
-use super::sample::Sample;
+use super::sample::{Sample, fold_anyway};
 use super::scene::{News, millis_of};
 
 /// A run at some moment, with what a pane would have learnt.
@@ -34,7 +34,7 @@ impl Moment {
         let ts = jiff::Timestamp::from_millisecond(millis).unwrap().to_string();
         let (seq, mono_ms) = (last.seq + 1, last.mono_ms + 1_000);
         let stamped = Stamped { seq, ts, mono_ms, boot: last.boot.clone(), event: event.into() };
-        fold::apply(&mut self.run, &stamped).unwrap();
+        fold_anyway(&mut self.run, &stamped);
         self.recent.learn(News::Event { stamped: &stamped, state: &self.run, body: None });
         self.all.push(stamped);
         self

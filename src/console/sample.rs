@@ -4,7 +4,9 @@ use std::path::Path;
 
 use crate::engine::session;
 use crate::journal::{self, Blobs, RunDir};
+use crate::machine::event::Event;
 use crate::machine::fold::{self, Stamped};
+use crate::machine::operator::{Decision, DecisionStatus};
 use crate::machine::run::RunState;
 
 use super::scene::{Link, Scene};
@@ -41,6 +43,27 @@ impl Sample {
         let found = self.events.iter().skip(from).position(|stamped| stamped.event.kind() == kind);
         from + found.unwrap() + 1
     }
+}
+
+/// Folds an event made by hand. Views show a decision of any kind at any place; who may ask for what, and
+/// where, is the machine's affair.
+pub fn fold_anyway(state: &mut RunState, stamped: &Stamped) {
+    let Event::DecisionAsked(asked) = &stamped.event else { return fold::apply(state, stamped).unwrap() };
+    state.operator.decisions.push(Decision {
+        id: asked.id,
+        request: asked.request.clone(),
+        why: asked.why.clone(),
+        asked_by: asked.asked_by.clone(),
+        asked_ts: stamped.ts.clone(),
+        status: DecisionStatus::Open,
+        answer: None,
+        checks: 0,
+        last_check: None,
+        detail: String::new(),
+    });
+    state.next_seq = stamped.seq + 1;
+    state.time.last_ts.clone_from(&stamped.ts);
+    state.time.last_mono_ms = stamped.mono_ms;
 }
 
 /// A scene of a live in-process run, seen a minute after its last event.

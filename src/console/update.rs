@@ -416,6 +416,14 @@ fn notice(model: &mut Model, event: &Event) -> Vec<Cmd> {
             let title = format!("{} waits for you ({}); {key} opens the inbox", asked.id, asked.request.name());
             (title, gist, Tone::Info)
         }
+        Event::DecisionAnswered(answered) => {
+            // What no longer waits is not said to wait.
+            let waits = format!("{} waits", answered.id);
+            if model.message.as_ref().is_some_and(|message| message.text.as_str().starts_with(&waits)) {
+                model.message = None;
+            }
+            return Vec::new();
+        }
         Event::RunHalted(halted) => {
             (format!("{} ({})", halted.status, halted.stop_reason), Safe::line(&halted.detail), Tone::Info)
         }

@@ -27,7 +27,7 @@ use crate::tool::process::Access;
 use crate::tool::registry;
 
 use super::ask;
-use super::driver::{Driver, Guarded};
+use super::driver::{Cutoff, Driver, Guarded};
 use super::error::EngineError;
 use super::hub::{LiveKind, LiveText};
 
@@ -53,8 +53,7 @@ impl Driver<'_> {
         let (backend, model) = (agent.backend_name.to_owned(), agent.model.clone());
         let system = prompts::render(role, &self.session.state.criteria)?;
         let mut content = self.first_message(role, paraphrase)?;
-        // A judge of paraphrases must see nothing but the paraphrase change.
-        let words = self.words().filter(|_| paraphrase.is_none());
+        let words = self.words(role);
         if let Some((text, _)) = &words {
             content.push('\n');
             content.push_str(text);
@@ -181,7 +180,6 @@ impl Driver<'_> {
         .await?;
         let outcome = {
             let token = CancellationToken::new();
-            let limit = self.time_left();
             let hub = self.hub.clone();
             let call = key.clone();
             let mut on_delta = move |delta: Delta<'_>| {
@@ -197,7 +195,7 @@ impl Driver<'_> {
                     () = cancelled.cancelled() => None,
                 }
             };
-            self.guarded(&token, Some(limit), effect).await?
+            self.guarded(&token, Cutoff::Agent, effect).await?
         };
         match outcome {
             Guarded::Done(Some(Ok(reply))) => self.take_reply(&key, turn, reply).await,
@@ -359,7 +357,7 @@ impl Driver<'_> {
                 json!({"type": "tool_result", "tool_use_id": tool_use.id, "content": text, "is_error": is_error}),
             );
         }
-        let words = self.words();
+        let words = self.words(self.call()?.role());
         if let Some((text, _)) = &words {
             content.push(json!({"type": "text", "text": text}));
         }
@@ -367,8 +365,12 @@ impl Driver<'_> {
         self.delivered(words, key).await
     }
 
-    /// What the operator wants the next request to say, with the numbers of the words.
-    fn words(&self) -> Option<(String, Vec<u32>)> {
+    /// What the operator wants the next request to say, with the numbers of the words. Nobody whispers to the
+    /// judge: its words wait for the next worker.
+    fn words(&self, role: Role) -> Option<(String, Vec<u32>)> {
+        if role == Role::Skeptic {
+            return None;
+        }
         let queued: Vec<_> = self.session.state.operator.queued().collect();
         if queued.is_empty() {
             return None;

@@ -5,17 +5,23 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::machine::operator::Decision;
-use crate::model::decision::{Answer, DEFAULT_VERIFY_SECONDS, MAX_PROPOSAL, MAX_TEXT, Request, Severity, VisionIssue};
+use crate::model::decision::{
+    ASK_TOOL, Answer, DEFAULT_VERIFY_SECONDS, MAX_PROPOSAL, MAX_TEXT, Request, Severity, VisionIssue,
+};
 use crate::model::digest::Digest;
 use crate::tool::document;
+use crate::tool::permission::Verdict;
 
 use super::driver::Driver;
 use super::people::protected;
 
-/// The name of the tool.
-pub const ASK_HUMAN: &str = "ask_human";
 const MAX_CHOICES: usize = 9;
 const MAX_VERIFY_SECONDS: u64 = 3_600;
+/// A verification command: words, and bytes in all.
+const MAX_VERIFY_WORDS: usize = 64;
+const MAX_VERIFY_BYTES: usize = 8 * 1024;
+const MAX_PATH: usize = 1_024;
+const MAX_ISSUE: usize = 2_000;
 
 /// What an agent may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -65,7 +71,7 @@ pub fn specification() -> Value {
         object.remove("title");
     }
     json!({
-        "name": ASK_HUMAN,
+        "name": ASK_TOOL,
         "description": "Ask the operator and wait for the answer. Only for what nobody else can do or decide.",
         "input_schema": schema,
     })
@@ -87,8 +93,8 @@ impl Driver<'_> {
         };
         let request = match input.kind {
             Kind::Action => {
-                if input.verify.as_ref().is_some_and(Vec::is_empty) {
-                    return Err("`verify` is empty: give a command, or leave it out".to_owned());
+                if let Some(argv) = &input.verify {
+                    self.check_verification(argv)?;
                 }
                 let seconds = input.timeout_seconds.unwrap_or(DEFAULT_VERIFY_SECONDS);
                 Request::HumanAction {
@@ -105,9 +111,26 @@ impl Driver<'_> {
         Ok((request, why))
     }
 
+    /// The rules hold for what is run on an agent's word, too.
+    fn check_verification(&self, argv: &[String]) -> Result<(), String> {
+        let bytes: usize = argv.iter().map(String::len).sum();
+        if argv.is_empty() || argv.len() > MAX_VERIFY_WORDS || bytes > MAX_VERIFY_BYTES {
+            return Err(format!(
+                "`verify` is a command of 1 to {MAX_VERIFY_WORDS} words, {MAX_VERIFY_BYTES} bytes in all"
+            ));
+        }
+        match self.rules.decide("bash", &json!({"command": argv.join(" ")})) {
+            Verdict::Denied { rule } => Err(format!("`verify` is not permitted: deny {rule}")),
+            Verdict::Allowed { .. } | Verdict::Ask { .. } => Ok(()),
+        }
+    }
+
     fn refinement(&self, path: Option<String>, content: Option<String>) -> Result<Request, String> {
         let path = path.ok_or("`path` is missing")?;
         let content = content.ok_or("`content` is missing: give the whole new text")?;
+        if path.len() > MAX_PATH {
+            return Err(format!("`path` has more than {MAX_PATH} bytes"));
+        }
         if content.len() > MAX_PROPOSAL {
             return Err(format!("`content` has more than {MAX_PROPOSAL} bytes"));
         }
@@ -128,6 +151,10 @@ fn vision_issues(issues: Vec<Issue>) -> Result<Vec<VisionIssue>, String> {
         return Err("`issues` has 1 to 20 entries".to_owned());
     }
     let issues = issues.into_iter().map(|issue| {
+        let long = |text: &String| text.len() > MAX_ISSUE;
+        if long(&issue.text) || issue.alternatives.len() > MAX_CHOICES || issue.alternatives.iter().any(long) {
+            return Err(format!("an issue and each of at most {MAX_CHOICES} alternatives has up to {MAX_ISSUE} bytes"));
+        }
         let severity = match issue.severity.to_uppercase().as_str() {
             "HARD" => Severity::Hard,
             "SOFT" => Severity::Soft,

@@ -18,6 +18,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 use crate::journal::{Record, RunDir, SEGMENT_END};
 use crate::model::learnings::flatten;
+use crate::tool::process;
 
 use super::command::{Command, Orders, Receipt};
 use super::hub::{Heard, Hub};
@@ -28,6 +29,10 @@ pub const SOCKET: &str = "control.sock";
 /// The kernel's limit for a socket's path, with room for its end.
 const MAX_SOCKET_PATH: usize = 100;
 const MAX_VIEWERS: usize = 16;
+/// Orders of one connection that may be refused; a person does not ask in vain this often.
+const MAX_REFUSALS: u32 = 200;
+/// Processes between a tool and the engine, at most.
+const MAX_ANCESTORS: usize = 64;
 /// A viewer that takes nothing for this long is let go.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// A hello must come at once.
@@ -90,6 +95,34 @@ fn reachable<T>(dir: &Path, open: impl Fn(PathBuf) -> io::Result<T>) -> io::Resu
     open(PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd())).join(SOCKET))
 }
 
+/// Did this run start that process, directly or not? Its tools are the same user as the operator, but no
+/// operator. Linux only; elsewhere a sandbox has to keep them away.
+fn belongs_to_run(pid: i32, run: &str) -> bool {
+    let ours = i32::try_from(std::process::id()).ok();
+    if Some(pid) == ours {
+        return false;
+    }
+    let mut at = pid;
+    for _ in 0..MAX_ANCESTORS {
+        let marker = format!("{}={run}", process::RUN_VAR);
+        let environment = std::fs::read(format!("/proc/{at}/environ")).unwrap_or_default();
+        if Some(at) == ours || environment.split(|byte| *byte == 0).any(|entry| entry == marker.as_bytes()) {
+            return true;
+        }
+        match parent_of(at) {
+            Some(parent) if parent > 1 => at = parent,
+            _ => return false,
+        }
+    }
+    false
+}
+
+fn parent_of(pid: i32) -> Option<i32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+    line.trim().parse().ok()
+}
+
 /// What every guest needs to know.
 #[derive(Clone)]
 struct House {
@@ -110,8 +143,14 @@ impl House {
             tokio::select! {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => {
-                        let house = self.clone();
-                        guests.spawn(async move { house.host(stream).await });
+                        // A place from the start: who never says hello takes one as well.
+                        if let Ok(place) = self.room.clone().try_acquire_owned() {
+                            let house = self.clone();
+                            guests.spawn(async move {
+                                house.host(stream).await;
+                                drop(place);
+                            });
+                        }
                     }
                     // Out of file descriptors, most likely: later is better than never.
                     Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
@@ -126,7 +165,13 @@ impl House {
 
     /// One guest, from hello to goodbye.
     async fn host(self, stream: UnixStream) {
+        let peer = stream.peer_cred().ok().and_then(|peer| peer.pid());
         let (reader, mut writer) = stream.into_split();
+        if peer.is_some_and(|pid| belongs_to_run(pid, &self.run)) {
+            let why = "what a run has started gives it no orders".to_owned();
+            let _ = say(&mut writer, &FromRun::Refused(why)).await;
+            return;
+        }
         let mut reader = BufReader::new(reader);
         let Ok(Some(line)) = tokio::time::timeout(HELLO_TIME, read_line(&mut reader)).await.unwrap_or(Ok(None)) else {
             return;
@@ -144,11 +189,6 @@ impl House {
                 return;
             }
         };
-        let Ok(_place) = self.room.clone().try_acquire_owned() else {
-            let why = format!("{MAX_VIEWERS} viewers are here already");
-            let _ = say(&mut writer, &FromRun::Refused(why)).await;
-            return;
-        };
         let welcome = FromRun::Welcome {
             protocol: PROTOCOL,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -159,7 +199,8 @@ impl House {
             return;
         }
         let guest = self.guests.fetch_add(1, Ordering::Relaxed) + 1;
-        let name = format!("{} #{guest}", flatten(&hello.name).chars().take(60).collect::<String>());
+        let pid = peer.map(|pid| format!(", pid {pid}")).unwrap_or_default();
+        let name = format!("{} #{guest}{pid}", flatten(&hello.name).chars().take(50).collect::<String>());
         if hello.from.is_some() {
             self.orders.send(Command::Attached { may_act: hello.may_act }, &name);
         }
@@ -184,10 +225,15 @@ impl House {
             }
         };
         let hearing = async {
+            let mut refused = 0;
             loop {
                 match read_line(&mut reader).await {
                     Ok(Some(line)) => {
                         let receipt = self.obey(hello, name, &line).await;
+                        refused += u32::from(receipt.is_err());
+                        if refused > MAX_REFUSALS {
+                            return "it was refused too often";
+                        }
                         if receipts.send(receipt).await.is_err() {
                             return "it went";
                         }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::evidence::render;
 use crate::evidence::store::{self, Durability};
 use crate::journal::{self, JournalError};
-use crate::machine::event::{BackpressureSeen, BudgetCut, Event, Signal};
+use crate::machine::event::{BackpressureSeen, BudgetCut, Event, Phase, Signal};
 use crate::machine::fold;
 use crate::machine::next::{self, Todo};
 use crate::machine::run::RunState;
@@ -41,6 +41,16 @@ pub(super) enum Guarded<T> {
     Stopped(T),
     /// A limit was reached first; the effect was cancelled and has ended.
     Cut(T),
+}
+
+/// What limits the time of an effect.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Cutoff {
+    Never,
+    /// The time of the iteration and of the run.
+    Agent,
+    /// What a check of this phase may take.
+    Probe(Phase),
 }
 
 /// How a run is heard and told: where viewers listen, and where orders arrive.
@@ -158,6 +168,11 @@ impl<'a> Driver<'a> {
     async fn watch_signals(&mut self) -> Result<(), EngineError> {
         self.signals.poll();
         let Some((signal, detail)) = self.signals.seen() else { return Ok(()) };
+        // Answered at the last moment: there is nothing left to stop for.
+        if signal == Signal::DecisionNeeded && self.session.state.operator.open().next().is_none() {
+            self.signals.take_back(signal);
+            return Ok(());
+        }
         let known = self.session.state.backpressure.as_ref().is_some_and(|seen| seen.signal == signal);
         if known || self.session.state.halt.is_some() {
             return Ok(());
@@ -251,19 +266,23 @@ impl<'a> Driver<'a> {
     pub(super) async fn guarded<T>(
         &mut self,
         token: &CancellationToken,
-        limit: Option<Duration>,
+        cutoff: Cutoff,
         effect: impl Future<Output = T>,
     ) -> Result<Guarded<T>, EngineError> {
         tokio::pin!(effect);
-        let until = limit.map(|limit| Instant::now() + limit);
-        let deadline = async {
-            match until {
-                Some(until) => tokio::time::sleep_until(until).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::pin!(deadline);
         loop {
+            // Anew after each order: it may have raised the limit.
+            let limit = match cutoff {
+                Cutoff::Never => None,
+                Cutoff::Agent => Some(self.time_left()),
+                Cutoff::Probe(phase) => self.probe_limit(phase),
+            };
+            let deadline = async {
+                match limit {
+                    Some(limit) => tokio::time::sleep(limit).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
                 value = &mut effect => return Ok(Guarded::Done(value)),
@@ -271,7 +290,7 @@ impl<'a> Driver<'a> {
                     token.cancel();
                     return Ok(Guarded::Stopped(effect.await));
                 }
-                () = &mut deadline => {
+                () = deadline => {
                     token.cancel();
                     return Ok(Guarded::Cut(effect.await));
                 }

@@ -23,7 +23,7 @@ use super::hub::Hub;
 use super::observer::{Observer, Silent};
 use super::places::StateRoot;
 use super::session::{self, Attendance, Declaration, Session};
-use super::signals::{STOP_FILE, Signals};
+use super::signals::{self, STOP_FILE, Signals};
 
 /// Which run is wanted.
 pub enum Wanted {
@@ -61,7 +61,7 @@ pub async fn open(
                     "put it back where it was, then `nightloop resume` again",
                 ));
             }
-            if workspace.join(STOP_FILE).exists() {
+            if !signals::take_away_stop(&workspace, &state) && workspace.join(STOP_FILE).exists() {
                 return Err(EngineError::Resumable {
                     message: format!("{STOP_FILE} still exists in {}", workspace.display()),
                     hint: "remove it, then `nightloop resume` again".to_owned(),

@@ -11,24 +11,29 @@ use tokio_util::sync::CancellationToken;
 
 use crate::evidence::render;
 use crate::evidence::store::{self, Durability};
+use crate::journal::JournalError;
 use crate::machine::event::{
     BudgetRaised, DecisionAnswered, DecisionSettled, Event, PauseBegan, PauseLifted, PauseRequested, Probe,
     RetryRequested, Signal, SteerQueued, StopScheduled, ViewerAttached, ViewerDetached,
 };
-use crate::machine::operator::Decision;
+use crate::machine::operator::{Decision, DecisionStatus};
 use crate::machine::step::{self, Input};
 use crate::model::decision::{Answer, DecisionId, MAX_PROPOSAL, Mode, Request};
 use crate::model::digest::Digest;
 use crate::model::learnings::flatten;
 use crate::tool::document;
-use crate::tool::process::{self, CommandSpec};
+use crate::tool::process::{self, Access, CommandSpec};
 
 use super::command::{Command, Order, Receipt};
-use super::driver::{Driver, Guarded, stop_comes};
+use super::driver::{Cutoff, Driver, Guarded, stop_comes};
 use super::error::EngineError;
 use super::signals::STOP_FILE;
-use super::tools::PROTECTED;
+use super::tools::{PROTECTED, access_of};
 
+/// Orders that are taken between two steps.
+const ORDERS_PER_STEP: usize = 16;
+/// The longest number of a limit.
+const MAX_NUMBER: usize = 40;
 /// The longest name of whoever sent an order.
 const MAX_NAME: usize = 80;
 
@@ -81,9 +86,10 @@ impl Driver<'_> {
         self.record(PauseBegan {}).await
     }
 
-    /// Takes every order that is there, without waiting.
+    /// Takes orders that are there, without waiting, and not so many that nothing else gets its turn.
     pub(super) async fn take_orders(&mut self) -> Result<(), EngineError> {
-        while let Ok(order) = self.orders.try_recv() {
+        for _ in 0..ORDERS_PER_STEP {
+            let Ok(order) = self.orders.try_recv() else { break };
             self.take_order(order).await?;
         }
         Ok(())
@@ -111,8 +117,12 @@ impl Driver<'_> {
             Event::InputRejected(rejected) => Some(rejected.why.clone()),
             _ => None,
         });
-        self.append(events).await?;
-        Ok(refused.map_or(Ok(said), Err))
+        match self.append(events).await {
+            Ok(()) => Ok(refused.map_or(Ok(said), Err)),
+            // Nothing was written; the run has nothing to do with it.
+            Err(EngineError::Journal(JournalError::TooLarge { .. })) => Ok(Err("that is too long".to_owned())),
+            Err(error) => Err(error),
+        }
     }
 
     /// The event that an order becomes, and what the operator is told.
@@ -138,6 +148,7 @@ impl Driver<'_> {
                 let said = format!("word {number} is queued for the next agent call");
                 (SteerQueued { number, text, by }.into(), said)
             }
+            Command::RaiseBudget { to, .. } if to.len() > MAX_NUMBER => return Err("that is no number".to_owned()),
             Command::RaiseBudget { dimension, to } => {
                 let from =
                     self.session.state.limits.of(dimension).ok_or_else(|| format!("{dimension} is not limited"))?;
@@ -160,13 +171,16 @@ impl Driver<'_> {
         store::replace(&path, format!("{by}\n").as_bytes(), Durability::Replaceable)
             .map_err(|e| format!("{STOP_FILE} cannot be written: {e}"))?;
         self.signals.raise(Signal::StopFile, by);
-        Ok(format!("{STOP_FILE} is written; the run stops. Remove it, then `nightloop resume` goes on"))
+        Ok(format!("the run stops ({STOP_FILE} is written); `nightloop resume` goes on"))
     }
 
     /// Keeps the document of an approval, and sees that nobody changed the original meanwhile.
     fn check_answer(&self, id: DecisionId, answer: &Answer, document: Option<String>) -> Result<(), String> {
         let Answer::Approve { result } = answer else { return Ok(()) };
         let decision = self.session.state.operator.decision(id).ok_or_else(|| format!("there is no decision {id}"))?;
+        if decision.status != DecisionStatus::Open {
+            return Err(format!("{id} is already answered"));
+        }
         let Request::Refinement { path, before, .. } = &decision.request else { return Ok(()) };
         if let Some(text) = document {
             if text.len() > MAX_PROPOSAL {
@@ -225,7 +239,8 @@ impl Driver<'_> {
         let mut spec = CommandSpec::new(argv, &self.session.workspace, self.session.state.run().as_str());
         spec.timeout = Duration::from_secs(seconds);
         let token = CancellationToken::new();
-        let outcome = match self.guarded(&token, None, process::run(spec, &token)).await? {
+        spec.access = self.call().map_or(Access::ReadOnly, |call| access_of(call.role()));
+        let outcome = match self.guarded(&token, Cutoff::Never, process::run(spec, &token)).await? {
             Guarded::Done(outcome) | Guarded::Cut(outcome) => outcome,
             Guarded::Stopped(_) => return Ok(None),
         };

@@ -12,7 +12,7 @@ use crate::model::learnings::flatten;
 use crate::model::loop_file::DEFAULT_CHECK_SECONDS;
 use crate::tool::process::{self, CommandSpec, End, ProcessOutcome};
 
-use super::driver::{Driver, Guarded};
+use super::driver::{Cutoff, Driver, Guarded};
 use super::error::EngineError;
 
 /// A measured line longer than this is no number.
@@ -41,8 +41,7 @@ impl Driver<'_> {
         let mut spec = CommandSpec::new(argv, &self.session.workspace, self.session.state.run().as_str());
         spec.timeout = timeout;
         let token = CancellationToken::new();
-        let limit = self.probe_limit(phase);
-        let (outcome, cut) = match self.guarded(&token, limit, process::run(spec, &token)).await? {
+        let (outcome, cut) = match self.guarded(&token, Cutoff::Probe(phase), process::run(spec, &token)).await? {
             Guarded::Done(outcome) => (outcome, false),
             Guarded::Cut(outcome) => (outcome, true),
             // Not recorded: it tells nothing about the workspace, and runs again on resume.
@@ -61,7 +60,7 @@ impl Driver<'_> {
 
     /// What is left of the time budget, and a grace in which the last state can still be measured. A claim of
     /// success is replayed whatever the clock says: its commands have just shown how long they take.
-    fn probe_limit(&self, phase: Phase) -> Option<Duration> {
+    pub(super) fn probe_limit(&self, phase: Phase) -> Option<Duration> {
         match phase {
             Phase::Baseline | Phase::Scouted | Phase::Iteration => {
                 let limit = self.session.state.limits.max_total_seconds;

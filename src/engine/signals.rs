@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::machine::event::Signal;
+use crate::machine::run::RunState;
 use crate::model::learnings::flatten;
 
 /// The file whose existence is backpressure, relative to the workspace.
@@ -74,6 +75,17 @@ impl Signals {
     /// A signal the engine found itself.
     pub fn raise(&self, signal: Signal, detail: impl Into<String>) {
         raise(&self.sender, signal, detail.into());
+    }
+
+    /// Forgets a signal whose cause is gone.
+    pub fn take_back(&self, signal: Signal) {
+        self.sender.send_if_modified(|seen| {
+            let stale = seen.as_ref().is_some_and(|(earlier, _)| *earlier == signal);
+            if stale {
+                *seen = None;
+            }
+            stale
+        });
     }
 
     /// Waits for a signal.
@@ -184,6 +196,17 @@ fn who_stopped(path: &Path) -> String {
         let _ = file.take(200).read_to_end(&mut start);
     }
     flatten(String::from_utf8_lossy(&start).lines().next().unwrap_or_default())
+}
+
+/// Whoever resumes a run takes back the stop that ended it, if that was an operator's order: such a file
+/// holds a name, and the run remembers it. A file of anyone else stays. `true`: it is gone.
+pub fn take_away_stop(workspace: &Path, state: &RunState) -> bool {
+    let path = workspace.join(STOP_FILE);
+    let name = who_stopped(&path);
+    let ordered = state.halt.as_ref().is_some_and(|halted| {
+        halted.signal == Some(Signal::StopFile) && !name.is_empty() && halted.detail.ends_with(&name)
+    });
+    ordered && std::fs::remove_file(path).is_ok()
 }
 
 /// Used space of the workspace's file system, in whole percent rounded up.

@@ -13,7 +13,7 @@ use crate::machine::event::{
 };
 use crate::machine::measure::check_output_path;
 use crate::machine::step::{self, Input};
-use crate::model::decision::{Answer, MAX_DECISIONS, MAX_TEXT, Mode, Request as DecisionRequest};
+use crate::model::decision::{ASK_TOOL, Answer, MAX_DECISIONS, MAX_TEXT, Mode, Request as DecisionRequest};
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
 use crate::model::learnings::flatten;
@@ -22,8 +22,8 @@ use crate::tool::permission::Verdict;
 use crate::tool::process::Access;
 use crate::tool::registry::{self, EffectClass, Limits, ToolContext, ToolOutcome};
 
-use super::ask::{self, ASK_HUMAN};
-use super::driver::{Driver, Guarded};
+use super::ask;
+use super::driver::{Cutoff, Driver, Guarded};
 use super::error::EngineError;
 
 /// No file tool may write these; the engine owns or judges them.
@@ -39,7 +39,7 @@ impl Driver<'_> {
         let (intended, manner) = self.consider(&tool_use)?;
         match manner {
             Manner::Ask { request, why } => {
-                let asked_by = AskedBy { call: intended.call, tool: intended.id };
+                let asked_by = self.asked_by(&intended.id)?;
                 let id = self.session.state.operator.next_id();
                 self.record(DecisionAsked { id, request, why, asked_by: Some(asked_by) }).await
             }
@@ -57,13 +57,14 @@ impl Driver<'_> {
         }
     }
 
-    /// What a tool call means, from the stored reply and the rules alone: the same before and after a crash.
+    /// What a tool call means, from the stored reply, the rules and what people said. After a crash the
+    /// workspace or the operator's patience may have changed; what was announced is closed either way.
     fn consider(&self, tool_use: &ToolUse) -> Result<(ToolIntended, Manner), EngineError> {
         let input = self.tool_input(tool_use)?;
         let call = self.call()?;
         let role = call.role();
         let is_report = tool_use.name == call.report_tool();
-        let is_question = tool_use.name == ASK_HUMAN && role != Role::Skeptic;
+        let is_question = tool_use.name == ASK_TOOL && role != Role::Skeptic;
         let permission = if is_report || is_question {
             Permission::Run { rule: "its own part".to_owned() }
         } else {
@@ -112,7 +113,12 @@ impl Driver<'_> {
         };
         let operator = &self.session.state.operator;
         let command = command_text(input);
-        if let Some(decision) = operator.asked_by(&self.call()?.started.call, &tool_use.id) {
+        if command.len() > MAX_TEXT {
+            // What is approved must be all that runs.
+            let rule = format!("ask {rule}: with {} bytes it is too long to be put before a person", command.len());
+            return Ok(Permission::Refuse { rule });
+        }
+        if let Some(decision) = operator.asked_by(&self.asked_by(&tool_use.id)?) {
             let by = decision.answer.as_ref().map_or("nobody", |answered| answered.by.as_str());
             return Ok(match decision.closed_with() {
                 Some(Answer::Allow | Answer::AllowAlways) => {
@@ -142,10 +148,16 @@ impl Driver<'_> {
         })
     }
 
+    /// The place of a tool call of the present reply.
+    fn asked_by(&self, tool: &str) -> Result<AskedBy, EngineError> {
+        let call = self.call()?;
+        Ok(AskedBy { call: call.started.call.clone(), turn: call.turn, tool: tool.to_owned() })
+    }
+
     /// A question to a person: ask it, or hand the answer on.
     fn question(&self, intended: &ToolIntended, input: &Value) -> Result<Manner, EngineError> {
         let operator = &self.session.state.operator;
-        if let Some(decision) = operator.asked_by(&intended.call, &intended.id) {
+        if let Some(decision) = operator.asked_by(&self.asked_by(&intended.id)?) {
             let (call, id) = (intended.call.clone(), intended.id.clone());
             let finished = self.closed(call, id, ToolOutcomeKind::Done, &ask::told(decision))?;
             return Ok(Manner::Close(vec![finished]));
@@ -211,8 +223,7 @@ impl Driver<'_> {
             cancel: token.clone(),
             protected: PROTECTED.iter().map(PathBuf::from).collect(),
         };
-        let limit = self.time_left();
-        let guarded = self.guarded(&token, Some(limit), registry::run(&context, &tool_use.name, input)).await?;
+        let guarded = self.guarded(&token, Cutoff::Agent, registry::run(&context, &tool_use.name, input)).await?;
         let (outcome, cut) = match guarded {
             Guarded::Done(outcome) => (outcome, false),
             Guarded::Stopped(outcome) => (outcome, false),
@@ -253,7 +264,12 @@ impl Driver<'_> {
         let repeatable = effect != effect_name(EffectClass::Effect) && self.session.state.cut.is_none();
         match manner {
             Manner::Run { input, role } if repeatable => self.perform(&intended.call, role, &tool_use, &input).await,
-            Manner::Ask { .. } => Err(EngineError::Internal("a call ran before it was allowed".to_owned())),
+            // It was refused before the engine died, and would be asked about now: it is refused all the same.
+            Manner::Ask { .. } => {
+                let text = "The engine was interrupted before this was answered. Ask again if you still need it.";
+                let refused = self.closed(intended.call, tool_use.id, ToolOutcomeKind::Refused, text)?;
+                self.record(refused).await
+            }
             Manner::Run { .. } => {
                 let text =
                     "The engine was interrupted while this ran; its outcome is unknown. Inspect before you repeat it.";
@@ -344,11 +360,10 @@ impl Permission {
 
 /// What exactly would run: the command where there is one, else the whole input.
 fn command_text(input: &Value) -> String {
-    let text = input.get("command").and_then(Value::as_str).map_or_else(|| input.to_string(), str::to_owned);
-    text.chars().take(MAX_TEXT).collect()
+    input.get("command").and_then(Value::as_str).map_or_else(|| input.to_string(), str::to_owned)
 }
 
-fn access_of(role: Role) -> Access {
+pub(super) fn access_of(role: Role) -> Access {
     if role.may_write() { Access::ReadWrite } else { Access::ReadOnly }
 }
 

@@ -1,5 +1,6 @@
 //! Reads the workspace: Northstar, tree, artifacts; writes the plan and begins iterations.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -78,12 +79,14 @@ impl Driver<'_> {
     pub(super) async fn take_tree(&mut self, purpose: TreePurpose) -> Result<(), EngineError> {
         let (snapshot, digest) = self.snapshot().await?;
         let drifted = match (&purpose, self.session.state.current.as_ref().and_then(|it| it.artifacts.as_ref())) {
-            (TreePurpose::Frozen, Some(artifacts)) => artifacts
-                .changes
-                .iter()
-                .filter(|change| snapshot.files.get(&change.path).map(|file| file.sha256) != change.sha256)
-                .map(|change| change.path.clone())
-                .collect(),
+            (TreePurpose::Frozen, Some(artifacts)) => {
+                let changes = artifacts.changes.iter().map(|change| (&change.path, change.sha256));
+                let guards = artifacts.touched_now.iter().map(|(path, sha256)| (path, *sha256));
+                let expected: BTreeMap<&String, Option<Digest>> = guards.chain(changes).collect();
+                let now = |path: &String| snapshot.files.get(path).map(|file| file.sha256);
+                let drifted = expected.into_iter().filter(|(path, expected)| now(path) != *expected);
+                drifted.map(|(path, _)| path.clone()).collect()
+            }
             (TreePurpose::Frozen | TreePurpose::Baseline, _) => Vec::new(),
         };
         diff::keep_contents(self.session.run_dir.path(), &self.session.workspace, &snapshot);
@@ -150,11 +153,19 @@ impl Driver<'_> {
         let patch = diff::patch(self.session.run_dir.path(), &self.session.workspace, &before, &changes);
         let diff = self.session.blobs.put(patch.as_bytes())?;
         diff::keep_contents(self.session.run_dir.path(), &self.session.workspace, &after);
+        let guards_touched = protect::touched(&self.session.state.criteria, &start, &after);
+        let instruments_touched = protect::instruments_touched(self.session.state.loop_file(), &start, &after);
+        let guards = guards_touched.values().flat_map(|touched| touched.script.iter().chain(&touched.others));
+        let touched_now = guards
+            .chain(&instruments_touched)
+            .map(|path| (path.clone(), after.files.get(path).map(|file| file.sha256)))
+            .collect();
         let collected = ArtifactsCollected {
             iteration: self.session.state.iteration_number(),
             tree,
-            guards_touched: protect::touched(&self.session.state.criteria, &start, &after),
-            instruments_touched: protect::instruments_touched(self.session.state.loop_file(), &start, &after),
+            guards_touched,
+            instruments_touched,
+            touched_now,
             changes,
             diff,
             northstar_sha256: self.northstar_now(),

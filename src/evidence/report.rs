@@ -341,6 +341,11 @@ pub fn next_actions(halted: &RunHalted) -> Vec<&'static str> {
             vec!["`nightloop resume` goes on."]
         }
         StopReason::HumanQuit => vec!["You ended it. Change what made you, and start a new run."],
+        StopReason::BackpressureSignal if halted.signal == Some(Signal::StopFile) => {
+            vec![
+                "`nightloop resume` goes on. (A scratch/STOP that no operator of nightloop wrote is removed by hand first.)",
+            ]
+        }
         StopReason::BackpressureSignal => vec!["Remove the cause of the stop, then run `nightloop resume`."],
         StopReason::NorthstarDrift => {
             vec![

@@ -51,7 +51,7 @@ pub fn plan(state: &RunState) -> Value {
         "R_p_source": if from_file { "declared" } else { "default" },
         "residual_metric": declared.residual_metric(),
         "residual_at_start": state.baseline.residual.as_ref().and_then(|r| r.as_ref()).map(|r| r.value),
-        "max_iterations": state.limits.max_iterations,
+        "max_iterations": state.budget().limits.max_iterations,
         "budget": state.budget(),
         "rung_target": state.rung_target(),
         "non_goals": ["anything that no acceptance criterion names", "weakening a check so that it passes"],

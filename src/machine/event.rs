@@ -267,6 +267,9 @@ pub struct ArtifactsCollected {
     pub guards_touched: BTreeMap<String, GuardsTouched>,
     /// Scripts of the residual and metric commands that differ from how the run found them.
     pub instruments_touched: Vec<String>,
+    /// What the touched guards and instruments are now; `None`: gone.
+    #[serde(default)]
+    pub touched_now: BTreeMap<String, Option<Digest>>,
 }
 
 /// What guards a criterion and was changed since the start of the run.

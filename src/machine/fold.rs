@@ -3,6 +3,7 @@
 //! A journal whose events do not fit together is reported, not smoothed over.
 
 use crate::model::decimal::Exact;
+use crate::model::decision::Mode;
 
 use super::call::{CallState, CallSummary};
 use super::event::{Event, Phase, RunStarted};
@@ -48,7 +49,8 @@ pub fn apply(state: &mut RunState, stamped: &Stamped) -> Result<(), FoldError> {
     keep_time(state, stamped);
     apply_event(state, stamped).map_err(|why| misfit(stamped, why))?;
     state.next_seq = stamped.seq + 1;
-    if !matches!(stamped.event, Event::RunResumed(_)) {
+    // Someone who watches or speaks is no progress.
+    if !matches!(stamped.event, Event::RunResumed(_)) && !stamped.event.is_from_people() {
         state.stalled_resumes = 0;
     }
     Ok(())
@@ -94,6 +96,10 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
         Event::RunResumed(resumed) => {
             resume(state);
             state.operator.patience = resumed.patience;
+            // A pause that nobody can lift would hold for ever.
+            if resumed.patience.mode == Mode::Stop {
+                state.operator.pause = None;
+            }
         }
         Event::StateEntered(entered) => {
             if entered.from != state.state {
@@ -195,6 +201,7 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
                     paraphrase: call.started.paraphrase,
                 },
             );
+            state.operator.requeue(&finished.call);
         }
         Event::ArtifactsCollected(collected) => {
             state.tree = Some(collected.tree);
@@ -284,11 +291,11 @@ fn resume(state: &mut RunState) {
     state.resumes += 1;
     state.stalled_resumes += 1;
     state.backpressure = None;
-    // Whoever resumes wants it to go on; whoever watched is gone.
-    state.operator.pause = None;
-    state.operator.stop_after_iteration = None;
     state.operator.viewers.clear();
     if let Some(halted) = state.halt.take() {
+        // Whoever resumes a run that stopped wants it to go on. After a crash an order still stands.
+        state.operator.pause = None;
+        state.operator.stop_after_iteration = None;
         state.state = halted.last_state;
     }
     if let Some(call) = state.current.as_mut().and_then(|iteration| iteration.call.as_mut()) {

@@ -5,7 +5,7 @@
 use crate::model::certificate::{self, Certificate, CertificateKind, Facts, Residual, certify};
 use crate::model::criterion::{Criterion, Finding, Proof};
 use crate::model::decimal::Exact;
-use crate::model::decision::{Answer, Request};
+use crate::model::decision::{Answer, GuardFile, Request};
 use crate::model::fraction::Fraction;
 use crate::model::learnings::Link;
 
@@ -86,29 +86,27 @@ fn tampered(state: &RunState, iteration: &Iteration, criterion: &str) -> Option<
 
 /// Did a person look at this file as it is now, and say that it is right?
 fn approved(state: &RunState, iteration: &Iteration, file: &str) -> bool {
-    let so_far = state.iterations().filter(|it| it.number() <= iteration.number());
-    let last_change = so_far.rev().find_map(|it| {
-        let changes = &it.artifacts.as_ref()?.changes;
-        changes.iter().find(|change| change.path == file).map(|change| (it.number(), change.sha256))
-    });
+    let Some(now) = iteration.artifacts.as_ref().and_then(|artifacts| artifacts.touched_now.get(file)) else {
+        return false;
+    };
     state.operator.decisions.iter().any(|decision| match (&decision.request, decision.closed_with()) {
-        (Request::Refinement { path, .. }, Some(Answer::Approve { result })) => {
-            path == file && last_change.is_some_and(|(_, now)| now == Some(*result))
-        }
-        (Request::Tampering { iteration: asked, files, .. }, Some(Answer::Accept)) => {
-            files.iter().any(|listed| listed == file) && last_change.is_none_or(|(changed, _)| changed <= *asked)
+        (Request::Refinement { path, .. }, Some(Answer::Approve { result })) => path == file && *now == Some(*result),
+        (Request::Tampering { files, .. }, Some(Answer::Accept)) => {
+            files.iter().any(|shown| shown.path == file && shown.sha256 == *now)
         }
         _ => false,
     })
 }
 
-/// Every file behind what [`gate_tampering`] finds.
-pub fn tampered_files(state: &RunState, iteration: &Iteration) -> Vec<String> {
-    let criteria = state.criteria.iter().filter_map(|criterion| tampered(state, iteration, &criterion.id));
-    let mut files: Vec<String> = criteria.flatten().chain(touched_instruments(state, iteration)).collect();
-    files.sort();
-    files.dedup();
-    files
+/// The files behind what [`gate_tampering`] finds, as they are now.
+pub fn tampered_files(state: &RunState, iteration: &Iteration) -> Vec<GuardFile> {
+    let green = state.criteria.iter().filter(|criterion| is_green(iteration, criterion));
+    let criteria = green.filter_map(|criterion| tampered(state, iteration, &criterion.id));
+    let mut paths: Vec<String> = criteria.flatten().chain(touched_instruments(state, iteration)).collect();
+    paths.sort();
+    paths.dedup();
+    let now = |path: &String| iteration.artifacts.as_ref().and_then(|a| a.touched_now.get(path).copied().flatten());
+    paths.into_iter().map(|path| GuardFile { sha256: now(&path), path }).collect()
 }
 
 /// Scripts that measure the run and were changed.
@@ -117,17 +115,19 @@ fn touched_instruments(state: &RunState, iteration: &Iteration) -> Vec<String> {
     touched.iter().filter(|file| !approved(state, iteration, file)).cloned().collect()
 }
 
+/// Does its check pass, or its judge say so?
+fn is_green(iteration: &Iteration, criterion: &Criterion) -> bool {
+    let probe = Probe::Criterion(criterion.id.clone());
+    iteration.probe(Phase::Iteration, &probe).is_some_and(|result| result.end.passed())
+        || judged(iteration, &criterion.id, None).0
+}
+
 /// Criteria that are green although what guards them was changed, and instruments that were changed.
 pub fn gate_tampering(state: &RunState, iteration: &Iteration) -> Vec<String> {
-    let green = |criterion: &&Criterion| {
-        let probe = Probe::Criterion(criterion.id.clone());
-        iteration.probe(Phase::Iteration, &probe).is_some_and(|result| result.end.passed())
-            || judged(iteration, &criterion.id, None).0
-    };
     let mut found: Vec<String> = state
         .criteria
         .iter()
-        .filter(green)
+        .filter(|criterion| is_green(iteration, criterion))
         .filter_map(|criterion| {
             tampered(state, iteration, &criterion.id).map(|files| format!("{} ({})", criterion.id, files.join(", ")))
         })

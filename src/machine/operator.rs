@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::decision::{Answer, DecisionId, MAX_CHECKS, MAX_DECISIONS, MAX_TEXT, Patience, Request};
+use crate::model::decision::{ASK_TOOL, Answer, DecisionId, MAX_CHECKS, MAX_DECISIONS, MAX_TEXT, Patience, Request};
 
+use super::call::{CallState, ToolPhase};
 use super::event::{
     AskedBy, BudgetRaised, DecisionAnswered, DecisionAsked, DecisionSettled, Event, ProbeResult, SteerQueued,
 };
 use super::run::RunState;
+use super::state::State;
 
 /// Words waiting for delivery at one time.
 const MAX_STEERS_QUEUED: usize = 20;
@@ -102,9 +104,10 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// Does nothing happen until a person acts?
+    /// Does nothing happen but for people? Until one acts, or while what one said is carried out.
     pub fn waits(&self) -> bool {
-        matches!(self.pause, Some(Pause::Holding { .. })) || self.open().next().is_some()
+        matches!(self.pause, Some(Pause::Holding { .. }))
+            || self.decisions.iter().any(|decision| decision.status != DecisionStatus::Closed)
     }
 
     /// Decisions that wait for an answer, oldest first.
@@ -122,10 +125,8 @@ impl Operator {
     }
 
     /// The decision that a tool call asked for.
-    pub fn asked_by(&self, call: &str, tool: &str) -> Option<&Decision> {
-        let mine =
-            |decision: &&Decision| decision.asked_by.as_ref().is_some_and(|by| by.call == call && by.tool == tool);
-        self.decisions.iter().rev().find(mine)
+    pub fn asked_by(&self, by: &AskedBy) -> Option<&Decision> {
+        self.decisions.iter().rev().find(|decision| decision.asked_by.as_ref() == Some(by))
     }
 
     pub fn next_id(&self) -> DecisionId {
@@ -208,6 +209,15 @@ impl Operator {
         }
     }
 
+    /// A call that ended without a reply to them gives its words back.
+    pub(super) fn requeue(&mut self, call: &str) {
+        for steer in &mut self.steers {
+            if steer.status == (SteerStatus::Delivered { call: call.to_owned() }) {
+                steer.status = SteerStatus::Queued;
+            }
+        }
+    }
+
     /// A reply to a request acknowledges the words that stood in it.
     pub(super) fn acknowledge(&mut self, call: &str) {
         for steer in &mut self.steers {
@@ -232,7 +242,7 @@ pub(super) fn legal(state: &RunState, event: &Event) -> Result<(), String> {
             if operator.open().next().is_some() || operator.unsettled().is_some() {
                 return Err("another decision is open".to_owned());
             }
-            Ok(())
+            legal_asker(state, asked)
         }
         Event::DecisionAnswered(answered) => {
             let decision =
@@ -251,7 +261,7 @@ pub(super) fn legal(state: &RunState, event: &Event) -> Result<(), String> {
             decision.request.permits(&answered.answer).map_err(str::to_owned)
         }
         Event::DecisionSettled(settled) => match operator.decision(settled.id).map(|decision| decision.status) {
-            Some(DecisionStatus::Answered) => Ok(()),
+            Some(DecisionStatus::Answered) => legal_settling(operator, settled),
             Some(DecisionStatus::Open | DecisionStatus::Closed) | None => {
                 Err(format!("{} has no answer to carry out", settled.id))
             }
@@ -286,6 +296,58 @@ pub(super) fn legal(state: &RunState, event: &Event) -> Result<(), String> {
             }
             state.limits.raised(raised.dimension, &raised.to).map(|_| ())
         }
-        _ => Ok(()),
+        Event::PauseRequested(_)
+        | Event::PauseBegan(_)
+        | Event::PauseLifted(_)
+        | Event::StopScheduled(_)
+        | Event::RetryRequested(_)
+        | Event::ViewerAttached(_)
+        | Event::ViewerDetached(_) => Ok(()),
+        other => Err(format!("{} does not come from people", other.kind())),
+    }
+}
+
+/// The machine asks about tampering and money; everything else is asked by a tool call that waits for it.
+fn legal_asker(state: &RunState, asked: &DecisionAsked) -> Result<(), String> {
+    let call = state.current.as_ref().and_then(|iteration| iteration.call.as_ref());
+    let Some(by) = &asked.asked_by else {
+        return match (&asked.request, call) {
+            (Request::Tampering { .. }, None) if state.state == State::CheckHalting => Ok(()),
+            (Request::SpendLimit { .. }, Some(call)) if !call.request_open => Ok(()),
+            (request, _) => Err(format!("nobody asks for a {} here", request.name())),
+        };
+    };
+    let waits = |call: &&CallState| {
+        let mut tools = call.tools.iter().filter(|tool| tool.tool_use.id == by.tool && tool.phase == ToolPhase::Asked);
+        call.started.call == by.call && call.turn == by.turn && tools.next().is_some()
+    };
+    let Some(call) = call.filter(waits) else { return Err("no tool call waits for this".to_owned()) };
+    let asks = call.tools.iter().any(|tool| tool.tool_use.id == by.tool && tool.tool_use.name == ASK_TOOL);
+    match &asked.request {
+        Request::Tampering { .. } | Request::SpendLimit { .. } => Err("no tool asks this".to_owned()),
+        Request::Permission { .. } if !asks => Ok(()),
+        Request::Permission { .. } => Err("asking needs no permission".to_owned()),
+        Request::HumanAction { .. }
+        | Request::Question { .. }
+        | Request::Refinement { .. }
+        | Request::Vision { .. }
+        | Request::Escalation { .. } => {
+            if asks {
+                Ok(())
+            } else {
+                Err(format!("only {ASK_TOOL} asks this"))
+            }
+        }
+    }
+}
+
+/// What was carried out must be what the answer asked for, and come out as it is said.
+fn legal_settling(operator: &Operator, settled: &DecisionSettled) -> Result<(), String> {
+    let request = operator.decision(settled.id).map(|decision| &decision.request);
+    match (request, &settled.check) {
+        (Some(Request::HumanAction { .. }), Some(check)) if settled.closed == check.end.passed() => Ok(()),
+        (Some(Request::HumanAction { .. }), _) => Err("only its verification closes a pause".to_owned()),
+        (Some(_), None) => Ok(()),
+        (Some(_), Some(_)) | (None, _) => Err("there is nothing to verify".to_owned()),
     }
 }

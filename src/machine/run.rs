@@ -196,7 +196,8 @@ impl RunState {
             goal: self.loop_file().goal.clone().unwrap_or_default(),
             started: self.started.started.clone(),
             r_p: self.r_p().to_string(),
-            max_iterations: u32::try_from(self.limits.max_iterations).unwrap_or(u32::MAX),
+            // As declared: an operator may raise it later, and what is written stays as it is.
+            max_iterations: u32::try_from(self.budget().limits.max_iterations).unwrap_or(u32::MAX),
             rung_target: self.rung_target(),
             northstar_metrics: if two { self.metrics_at_baseline() } else { Vec::new() },
             seed_checksum: two.then(rung::seed_checksum),

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::digest::Digest;
 
+/// The tool through which an agent asks a person.
+pub const ASK_TOOL: &str = "ask_human";
 /// A run that asks more often than this is not asking but stuck.
 pub const MAX_DECISIONS: usize = 200;
 /// The longest text of a question, an instruction, an answer or a note.
@@ -57,6 +59,13 @@ pub struct VisionIssue {
     pub alternatives: Vec<String>,
 }
 
+/// A file that guards a criterion, as it is now. `None`: it is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuardFile {
+    pub path: String,
+    pub sha256: Option<Digest>,
+}
+
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -91,7 +100,7 @@ pub enum Request {
     Tampering {
         iteration: u32,
         findings: Vec<String>,
-        files: Vec<String>,
+        files: Vec<GuardFile>,
     },
     /// The loop is at its wits' end.
     Escalation {

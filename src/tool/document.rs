@@ -24,12 +24,21 @@ pub fn read(workspace: &Path, path: &str, limit: usize) -> Result<Option<Vec<u8>
 /// Replaces a document at once.
 pub fn replace(workspace: &Path, path: &str, content: &[u8], protected: &[PathBuf]) -> Result<(), String> {
     let root = Root::open(workspace)?;
-    let target = root.target(&root.relative(path)?, protected)?;
-    target.replace(content).map_err(|error| format!("{path} was not written: {error}"))
+    let relative = root.relative(path)?;
+    let target = root.target(&relative, protected)?;
+    let failed = |error: std::io::Error| format!("{path} was not written: {error}");
+    target.replace(content).map_err(failed)?;
+    // The new name is on disk before anyone is told that it is.
+    let folder = root.path().join(relative.parent().unwrap_or(Path::new("")));
+    std::fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
 }
 
-/// May this document be written at all?
+/// May this document be written at all? Changes nothing.
 pub fn check(workspace: &Path, path: &str, protected: &[PathBuf]) -> Result<(), String> {
     let root = Root::open(workspace)?;
+    let relative = root.relative(path)?;
+    if !root.path().join(relative.parent().unwrap_or(Path::new(""))).is_dir() {
+        return Err(format!("the folder of {path} does not exist"));
+    }
     root.target(&root.relative(path)?, protected).map(|_| ())
 }

@@ -25,7 +25,8 @@ use tokio_util::sync::CancellationToken;
 
 pub use super::capture::Captured;
 use super::supervise;
-use super::sweep::{CALL_VAR, RUN_VAR};
+use super::sweep::CALL_VAR;
+pub use super::sweep::RUN_VAR;
 pub use super::sweep::{become_subreaper, survivors, sweep};
 
 /// What is kept of each stream unless said otherwise.

@@ -12,7 +12,7 @@
 //! waits are bounded. On other systems than Linux these functions do nothing.
 
 /// Names the run a process belongs to.
-pub(super) const RUN_VAR: &str = "NIGHTLOOP_RUN";
+pub const RUN_VAR: &str = "NIGHTLOOP_RUN";
 /// Names the one call a process belongs to.
 pub(super) const CALL_VAR: &str = "NIGHTLOOP_CALL";
 

@@ -14,7 +14,7 @@ pub fn barred(stage: &Stage<'_>) -> Option<&'static str> {
         return Some("read-only: this console may only look");
     }
     match scene.link {
-        Link::Replay { .. } => return Some("not while replaying: the run is over"),
+        Link::Replay { .. } => return Some("a replay takes no answers and no orders"),
         Link::Lost(_) => return Some("the run cannot be reached"),
         Link::InProcess | Link::Attached => {}
     }

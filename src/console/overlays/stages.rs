@@ -9,7 +9,7 @@ use super::super::scene::{Link, Scene};
 use super::super::theme::{Glyphs, Theme};
 use super::{Overlay, Response, Stage};
 use crate::machine::event::Event;
-use crate::machine::fold::{self, Stamped};
+use crate::machine::fold::Stamped;
 use crate::machine::run::RunState;
 
 pub struct Staged {
@@ -61,7 +61,7 @@ impl Staged {
             boot: self.run.time.boot.clone(),
             event: event.into(),
         };
-        fold::apply(&mut self.run, &stamped).unwrap();
+        sample::fold_anyway(&mut self.run, &stamped);
     }
 
     pub fn with<T>(&self, look: impl FnOnce(&Stage<'_>) -> T) -> T {

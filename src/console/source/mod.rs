@@ -77,8 +77,12 @@ impl OrderSink {
 
     /// Tells the other end that we go.
     pub fn close(&self) {
-        if let Self::Remote { mouth, .. } = self {
-            mouth.close();
+        match self {
+            Self::Remote { mouth, .. } => mouth.close(),
+            Self::Local { orders, name, .. } => {
+                orders.send(Command::Detached { why: "the console was closed".to_owned() }, name.as_str());
+            }
+            Self::Replay(_) => {}
         }
     }
 }

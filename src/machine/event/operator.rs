@@ -11,6 +11,8 @@ use super::ProbeResult;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskedBy {
     pub call: String,
+    /// Models may number their calls anew in every reply.
+    pub turn: u32,
     pub tool: String,
 }
 

@@ -190,7 +190,7 @@ fn request(from: &Sources<'_>) -> Vec<Line<'static>> {
             lines.extend(from.bullets(findings, Role::Bad));
             if !files.is_empty() {
                 lines.push(from.styled("Files:", Role::Muted));
-                lines.extend(from.bullets(files, Role::Code));
+                lines.extend(from.bullets(&files.iter().map(|file| file.path.clone()).collect::<Vec<_>>(), Role::Code));
             }
             lines
         }

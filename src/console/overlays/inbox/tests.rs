@@ -11,7 +11,7 @@ use crate::console::cmd::Load;
 use crate::console::scene::Link;
 use crate::engine::command::Command;
 use crate::machine::event::{AskedBy, DecisionAnswered, DecisionAsked, DecisionSettled, Event, ProbeEnd, ProbeResult};
-use crate::model::decision::{Severity, VisionIssue};
+use crate::model::decision::{GuardFile, Severity, VisionIssue};
 use crate::model::digest::Digest;
 
 const OUTPUT: &[u8] =
@@ -22,7 +22,7 @@ const AFTER: &str = "# PRD\n\n## Goal\nParse dates in every time zone of the dat
 
 fn ask(staged: &mut Staged, request: Request, why: &str) -> DecisionId {
     let id = staged.run.operator.next_id();
-    let asked_by = Some(AskedBy { call: "it0.scout".to_owned(), tool: "t1".to_owned() });
+    let asked_by = Some(AskedBy { call: "it0.scout".to_owned(), turn: 1, tool: "t1".to_owned() });
     staged.happen(DecisionAsked { id, request, why: why.to_owned(), asked_by });
     id
 }
@@ -144,7 +144,9 @@ fn looks_by_kind() {
             Request::Tampering {
                 iteration: 4,
                 findings: vec!["tests/parse.rs lost 3 assertions in the iteration that turned AC-2 green".to_owned()],
-                files: vec!["tests/parse.rs".to_owned(), ".ci/run".to_owned()],
+                files: ["tests/parse.rs", ".ci/run"]
+                    .map(|path| GuardFile { path: path.to_owned(), sha256: None })
+                    .to_vec(),
             },
             "AC-2 turned green together with a change of its guards.",
         ),
