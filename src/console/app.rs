@@ -264,7 +264,18 @@ impl App<'_> {
                 Err(error) => return self.say(Tone::Bad, error.to_string().replace('\n', " · "), input),
             },
             Cmd::Detach => return Some(if self.host.hosts() { Exit::Detached } else { Exit::Left }),
-            Cmd::Leave => return Some(if self.host.hosts() { Exit::Detached } else { Exit::Left }),
+            Cmd::Leave => {
+                let halted = self.model.world.run.as_ref().is_some_and(|run| run.halt.is_some());
+                if !self.host.hosts() {
+                    return Some(Exit::Left);
+                }
+                // Between a run's last event and its seal there is a moment: whoever leaves then wants the end.
+                if !halted || self.ending.is_some() {
+                    return Some(Exit::Detached);
+                }
+                self.ending = Some(Exit::Left);
+                return self.say(Tone::Info, "the run is being sealed; once more leaves that to it", input);
+            }
             Cmd::Suspend => self.aside(input, |host| host.suspend()),
             Cmd::Shell => {
                 let directory = self.source.as_ref().map(|source| source.workspace.clone());

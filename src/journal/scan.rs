@@ -55,6 +55,8 @@ pub(super) struct Break {
     /// Whether older segments hold it: then it cannot be a torn tail.
     old: bool,
     newer: Option<u64>,
+    /// The bytes behind the last whole line, where the file ended in the middle of one.
+    unfinished: Option<u64>,
     /// Whether the line is whole in itself and only `genesis.json` contradicts it.
     pub blames_genesis: bool,
 }
@@ -163,7 +165,7 @@ impl Scanner {
             return Err(place.broken("the line is longer than any nightloop writes"));
         }
         if !raw.ended {
-            return Err(place.broken("the line does not end in a newline"));
+            return Err(place.unfinished(raw.length));
         }
         let line = match line::parse(raw.bytes) {
             Ok(line) => line,
@@ -244,12 +246,18 @@ impl Place<'_> {
             detail,
             old: self.old,
             newer: None,
+            unfinished: None,
             blames_genesis: false,
         }
     }
 
     fn broken(&self, detail: impl Into<String>) -> Stop {
         Stop::Broken(Box::new(self.at(detail.into())))
+    }
+
+    fn unfinished(&self, bytes: u64) -> Stop {
+        let detail = "the line does not end in a newline".to_owned();
+        Stop::Broken(Box::new(Break { unfinished: Some(bytes), ..self.at(detail) }))
     }
 
     fn newer(&self, found: u64) -> Stop {
@@ -278,6 +286,11 @@ impl Break {
         }
         if self.old {
             return Ok(Verdict::Refused(self.corrupt()));
+        }
+        // Nothing stood behind it when it was read. A second look may find the line finished, by a writer
+        // that goes on meanwhile, and must not call that corruption.
+        if let Some(bytes) = self.unfinished {
+            return Ok(Verdict::Torn { bytes });
         }
         let mut lines = Lines::open(&self.path, self.offset).map_err(at(&self.path))?;
         let mut bytes = 0;

@@ -44,3 +44,34 @@ fn an_unfinished_line_is_not_there_yet() {
     assert!(follower.take(10).unwrap().is_empty());
     assert_eq!(follower.next_seq(), 1);
 }
+
+#[test]
+fn a_line_that_is_finished_while_it_is_looked_at_is_no_corruption() {
+    use std::io::Write as _;
+
+    let model = Scratch::new();
+    let writer = model.writer(model.fresh(), WriterOptions::default());
+    let records = writer.append_blocking((0..4_000).map(draft).collect()).unwrap();
+    writer.close().unwrap();
+    let bytes = model.bytes();
+    // The same run, written by someone who needs several goes for a line.
+    let copy = Scratch::new();
+    copy.set_bytes(b"");
+    let writing = std::thread::spawn({
+        let path = copy.segment(1);
+        move || {
+            let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+            for piece in bytes.chunks(61) {
+                file.write_all(piece).unwrap();
+                std::thread::yield_now();
+            }
+        }
+    });
+    let mut follower = Follower::new(&copy.run);
+    let mut seen = Vec::new();
+    while seen.len() < records.len() {
+        seen.extend(follower.take(1_000).unwrap());
+    }
+    writing.join().unwrap();
+    assert_eq!(hashes(&seen), hashes(&records));
+}
