@@ -1,8 +1,10 @@
 //! Lost lines: the terminal goes away, the run does not.
 
+use std::time::Duration;
+
 use rustix::process::Signal;
 
-use crate::stage::{Stage, asking, asking_after, kill, question};
+use crate::stage::{Stage, asking, asking_after, eventually, kill, question};
 
 /// How often the line is lost. More, to look for something rare: `NIGHTLOOP_HANGUPS=200`.
 fn times() -> usize {
@@ -44,6 +46,31 @@ fn a_run_outlives_its_terminal() {
         goes_on(&stage);
         assert!(stage.events().len() > before, "round {round}");
     }
+}
+
+/// Ticks of processor time that a process has used.
+fn ticks(pid: i32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+#[test]
+fn a_run_that_lost_its_terminal_rests_while_it_waits() {
+    let stage = Stage::of(asking(question()));
+    let mut screen = stage.screen(&["run", "--start"]);
+    screen.sees("1 waiting");
+    let engine = stage.engine();
+    screen.hang_up();
+    screen.exit_code();
+    let reads = || std::fs::read_link(format!("/proc/{engine}/fd/0")).unwrap_or_default();
+    eventually("the terminal to be let go", || !reads().starts_with("/dev/pts"));
+    let before = ticks(engine);
+    // The waiting is the test: whoever asks the lost terminal again and again uses all of it.
+    std::thread::sleep(Duration::from_secs(3));
+    let used = ticks(engine) - before;
+    assert!(used < 30, "{used} ticks in three seconds of waiting");
+    goes_on(&stage);
 }
 
 #[test]

@@ -173,7 +173,11 @@ impl Stage {
     /// Waits until nobody drives the run any more.
     #[track_caller]
     pub fn wait_for_end(&self) {
-        eventually("the run's process to end", || self.processes().is_empty());
+        let deadline = Instant::now() + PATIENCE;
+        while !self.processes().is_empty() {
+            assert!(Instant::now() < deadline, "still there: {:#?}", self.describe_processes());
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// The end of the run: status and stop reason.
@@ -211,6 +215,21 @@ impl Stage {
         };
         let pid = |path: &Path| path.file_name()?.to_str()?.parse().ok();
         entries(Path::new("/proc")).iter().filter(|path| ours(path)).filter_map(|path| pid(path)).collect()
+    }
+
+    /// What is left, for whoever has to find out why: command line and what each thread waits for.
+    fn describe_processes(&self) -> Vec<String> {
+        let text = |path: PathBuf| fs::read_to_string(path).unwrap_or_default().replace('\0', " ");
+        let describe = |pid: i32| {
+            let dir = PathBuf::from(format!("/proc/{pid}"));
+            let threads = entries(&dir.join("task"));
+            let waits: Vec<String> = threads
+                .iter()
+                .map(|task| format!("{}: {}", text(task.join("comm")).trim(), text(task.join("wchan"))))
+                .collect();
+            format!("{pid} {} ({})", text(dir.join("cmdline")), waits.join(", "))
+        };
+        self.processes().into_iter().map(describe).collect()
     }
 
     /// The process that drives the run.
