@@ -18,7 +18,7 @@ pub fn line(text: &str) -> String {
     let text = text.trim_end();
     let rest = text.trim_start_matches([' ', '\t']);
     let mut columns = 0;
-    for c in text[..text.len() - rest.len()].chars() {
+    for c in text.strip_suffix(rest).unwrap_or_default().chars() {
         columns += if c == '\t' { TAB - columns % TAB } else { 1 };
     }
     let mut out = " ".repeat(columns.min(DEEPEST));
@@ -230,7 +230,7 @@ mod tests {
     fn indentation_is_kept_and_tabs_are_expanded() {
         assert_eq!(line("\tif x"), "    if x");
         assert_eq!(line("  12\tcode\t"), "  12    code");
-        assert_eq!(line("a\u{1b}[2Jb").contains('\u{1b}'), false);
+        assert!(!line("a\u{1b}[2Jb").contains('\u{1b}'));
     }
 
     #[test]

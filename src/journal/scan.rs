@@ -54,9 +54,10 @@ pub(super) struct Break {
     pub detail: String,
     /// Whether older segments hold it: then it cannot be a torn tail.
     old: bool,
-    newer: Option<u64>,
-    /// The bytes behind the last whole line, where the file ended in the middle of one.
+    /// The length of a last line without an end. Nothing followed it when it was read; what follows by the
+    /// time of a second look was written meanwhile, by a writer that is alive.
     unfinished: Option<u64>,
+    newer: Option<u64>,
     /// Whether the line is whole in itself and only `genesis.json` contradicts it.
     pub blames_genesis: bool,
 }
@@ -251,13 +252,13 @@ impl Place<'_> {
         }
     }
 
-    fn broken(&self, detail: impl Into<String>) -> Stop {
-        Stop::Broken(Box::new(self.at(detail.into())))
-    }
-
     fn unfinished(&self, bytes: u64) -> Stop {
         let detail = "the line does not end in a newline".to_owned();
         Stop::Broken(Box::new(Break { unfinished: Some(bytes), ..self.at(detail) }))
+    }
+
+    fn broken(&self, detail: impl Into<String>) -> Stop {
+        Stop::Broken(Box::new(self.at(detail.into())))
     }
 
     fn newer(&self, found: u64) -> Stop {
@@ -287,8 +288,6 @@ impl Break {
         if self.old {
             return Ok(Verdict::Refused(self.corrupt()));
         }
-        // Nothing stood behind it when it was read. A second look may find the line finished, by a writer
-        // that goes on meanwhile, and must not call that corruption.
         if let Some(bytes) = self.unfinished {
             return Ok(Verdict::Torn { bytes });
         }

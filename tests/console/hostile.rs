@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::case::{Case, call, sh, write};
 use crate::corpus::hostile;
-use crate::screen::Screen;
+use crate::screen::{PANES, Screen};
 use crate::sequences::spoken;
 use crate::stage::{Stage, WIDE, scouted};
 
@@ -95,18 +95,8 @@ fn escaped(json: &str) -> String {
 
 /// Looks at everything that this console can show.
 fn look_around(screen: &mut Screen) {
-    for (pane, title) in [
-        ("2", "Agent"),
-        ("3", "Learnings"),
-        ("4", "Plan"),
-        ("5", "Evidence"),
-        ("6", "Timeline"),
-        ("7", "Changes"),
-        ("0", "Runs"),
-        ("1", "Overview"),
-    ] {
-        screen.press(pane);
-        screen.sees(title);
+    for (pane, _) in PANES {
+        screen.show_pane(pane);
         // Folds, filters, lists and their ends. A key that means nothing here does nothing.
         screen.press("O enter down down space G [ ] g");
         screen.press("esc");
@@ -174,7 +164,13 @@ fn nothing_that_is_shown_acts() {
     }
     screen.sees_end("CONVERGED");
     look_around(&mut screen);
+    // The texts were really there.
+    screen.show_pane("2");
+    screen.sees("beforeafter");
+    screen.show_pane("7");
+    screen.sees("odd.md");
     is_plain(&screen);
+    assert!(screen.told().titles.iter().any(|title| title.contains("beforeafter")), "{:?}", screen.told().titles);
     screen.press("1 q");
     let end = screen.ends_with(0);
     assert!(end.restored() && screen.has_old_mode(), "{}", end.text);

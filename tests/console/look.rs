@@ -1,5 +1,6 @@
 //! What a terminal cannot show is not sent to it.
 
+use crate::screen::PANES;
 use crate::sequences::{frames, spoken};
 use crate::stage::{Stage, WIDE, asking, question};
 
@@ -10,18 +11,8 @@ fn written(environment: &[(&str, &str)]) -> Vec<u8> {
     screen.sees("Nothing has been spent.");
     screen.press("enter");
     screen.sees("1 waiting");
-    for (pane, title) in [
-        ("2", "Agent"),
-        ("3", "Learnings"),
-        ("4", "Plan"),
-        ("5", "Evidence"),
-        ("6", "Timeline"),
-        ("7", "Changes"),
-        ("0", "Runs"),
-        ("1", "Overview"),
-    ] {
-        screen.press(pane);
-        screen.sees(title);
+    for (pane, _) in PANES {
+        screen.show_pane(pane);
     }
     screen.press("?");
     screen.sees("esc");
@@ -29,7 +20,11 @@ fn written(environment: &[(&str, &str)]) -> Vec<u8> {
     screen.sees("Which colour?");
     stage.nightloop(&["answer", "d1", "blue"]).expect(0);
     screen.sees_end("CONVERGED");
-    screen.press("esc 3 4 5 6 7 1 q");
+    screen.press("esc");
+    for (pane, _) in PANES {
+        screen.show_pane(pane);
+    }
+    screen.press("q");
     let end = screen.ends_with(0);
     assert!(end.restored(), "{}", end.text);
     stage.verify(0);

@@ -15,6 +15,18 @@ use rustix::process::{Pid, Signal};
 /// Nothing takes this long; a test that waits longer has failed.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Every pane by its key.
+pub const PANES: [(&str, &str); 8] = [
+    ("2", "Agent"),
+    ("3", "Learnings"),
+    ("4", "Plan"),
+    ("5", "Evidence"),
+    ("6", "Timeline"),
+    ("7", "Changes"),
+    ("0", "Runs"),
+    ("1", "Overview"),
+];
+
 /// Processes are started one at a time: a terminal that is just being opened must not be inherited by another
 /// test's program, which would keep it open for ever.
 static STARTING: Mutex<()> = Mutex::new(());
@@ -182,6 +194,16 @@ impl Screen {
     pub fn sees_end(&self, status: &str) -> View {
         self.wait_for(&format!("the run to end: {status}"), |view| {
             view.alternate && view.text.lines().next().is_some_and(|header| header.contains(&format!(" {status} ")))
+        })
+    }
+
+    /// Goes to a pane by its key, and waits until its frame bears its name.
+    #[track_caller]
+    pub fn show_pane(&mut self, key: &str) -> View {
+        let (_, title) = PANES.iter().find(|(known, _)| *known == key).unwrap();
+        self.press(key);
+        self.wait_for(&format!("the pane {title}"), |view| {
+            view.text.lines().nth(2).is_some_and(|frame| frame.contains(title))
         })
     }
 

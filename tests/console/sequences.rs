@@ -66,7 +66,7 @@ impl vte::Perform for Spoken {
                 true
             }
             (b"", 'H') => true,
-            (b"", 'J') => matches!(numbers.as_slice(), [0 | 1 | 2]),
+            (b"", 'J') => matches!(numbers.as_slice(), [0..=2]),
             (b"", 'K') => matches!(numbers.as_slice(), [0 | 2]),
             (b"", 't') => matches!(numbers.as_slice(), [22 | 23, 2]),
             _ => false,
