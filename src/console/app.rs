@@ -20,12 +20,13 @@ use crate::model::safe::Safe;
 use super::bars::Tone;
 use super::cmd::{Cmd, EditPurpose, Loaded};
 use super::feed::Update;
-use super::input::Input;
+use super::input::{Input, Typed};
 use super::load::Shelf;
 use super::model::Model;
 use super::pulse;
 use super::scene::Link;
 use super::screens::welcome::Choice;
+use super::scrub::to_ascii;
 use super::settings::Settings;
 use super::source::{OrderSink, Source};
 use super::terminal::{Terminal, is_lost};
@@ -123,7 +124,7 @@ enum Woken {
 
 impl App<'_> {
     async fn live(&mut self, mut loaded: mpsc::UnboundedReceiver<Loaded>) -> Exit {
-        let mut input = Some(Input::open());
+        let mut input = Some(Input::open(Typed::default()));
         let signals = (signal(SignalKind::hangup()), signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
         let (Ok(mut hung_up), Ok(mut terminated), Ok(mut interrupted)) = signals else { return Exit::Left };
         let Ok(size) = self.terminal.size() else { return Exit::Lost };
@@ -186,10 +187,13 @@ impl App<'_> {
     fn draw(&mut self) -> Option<Exit> {
         self.model.dirty = false;
         self.drawn = Some(Instant::now());
-        let model = &self.model;
+        let (model, utf8) = (&self.model, self.settings.utf8);
         let drawn = self.terminal.draw(|frame| {
             view(frame, model);
             model.world.theme.paint(frame.buffer_mut());
+            if !utf8 {
+                to_ascii(frame.buffer_mut());
+            }
         });
         match drawn {
             Ok(()) => None,
@@ -332,13 +336,11 @@ impl App<'_> {
         T: Default,
     {
         // Whoever comes now reads the keys.
-        if let Some(input) = input.take() {
-            input.close();
-        }
+        let typed = input.take().map(Input::close).unwrap_or_default();
         let _ = self.terminal.suspend();
         let result = act(self.host);
         let _ = self.terminal.resume();
-        *input = Some(Input::open());
+        *input = Some(Input::open(typed));
         if let Ok(size) = self.terminal.size() {
             self.model.size = ratatui::layout::Rect::new(0, 0, size.width, size.height);
         }
