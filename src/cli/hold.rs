@@ -248,10 +248,14 @@ pub fn is_held() -> bool {
     std::env::var_os(LINK).is_some()
 }
 
-/// No terminal from here on: what is printed goes nowhere, what is read is empty.
+/// No terminal from here on: what is printed goes nowhere, and nothing ever comes to be read.
 pub fn go_dark() {
-    if let Ok(null) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null") {
-        let _ = rustix::stdio::dup2_stdin(&null);
+    // Not even an end: a reader of keys that is caught in the lost terminal would find it over and over.
+    if let Ok((silence, voice)) = std::io::pipe() {
+        let _ = rustix::stdio::dup2_stdin(&silence);
+        std::mem::forget(voice);
+    }
+    if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdout(&null);
         let _ = rustix::stdio::dup2_stderr(&null);
     }

@@ -6,8 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crossterm::event::{Event as TerminalEvent, EventStream};
-use futures_util::StreamExt as _;
+use crossterm::event::Event as TerminalEvent;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -21,11 +20,13 @@ use crate::model::safe::Safe;
 use super::bars::Tone;
 use super::cmd::{Cmd, EditPurpose, Loaded};
 use super::feed::Update;
+use super::input::{Input, Typed};
 use super::load::Shelf;
 use super::model::Model;
 use super::pulse;
 use super::scene::Link;
 use super::screens::welcome::Choice;
+use super::scrub::to_ascii;
 use super::settings::Settings;
 use super::source::{OrderSink, Source};
 use super::terminal::{Terminal, is_lost};
@@ -123,7 +124,7 @@ enum Woken {
 
 impl App<'_> {
     async fn live(&mut self, mut loaded: mpsc::UnboundedReceiver<Loaded>) -> Exit {
-        let mut input = Some(EventStream::new());
+        let mut input = Some(Input::open(Typed::default()));
         let signals = (signal(SignalKind::hangup()), signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
         let (Ok(mut hung_up), Ok(mut terminated), Ok(mut interrupted)) = signals else { return Exit::Left };
         let Ok(size) = self.terminal.size() else { return Exit::Lost };
@@ -186,10 +187,13 @@ impl App<'_> {
     fn draw(&mut self) -> Option<Exit> {
         self.model.dirty = false;
         self.drawn = Some(Instant::now());
-        let model = &self.model;
+        let (model, utf8) = (&self.model, self.settings.utf8);
         let drawn = self.terminal.draw(|frame| {
             view(frame, model);
             model.world.theme.paint(frame.buffer_mut());
+            if !utf8 {
+                to_ascii(frame.buffer_mut());
+            }
         });
         match drawn {
             Ok(()) => None,
@@ -198,7 +202,7 @@ impl App<'_> {
     }
 
     /// Takes what else is there, so that a burst makes one frame.
-    fn drain(&mut self, loaded: &mut mpsc::UnboundedReceiver<Loaded>, input: &mut Option<EventStream>) -> Option<Exit> {
+    fn drain(&mut self, loaded: &mut mpsc::UnboundedReceiver<Loaded>, input: &mut Option<Input>) -> Option<Exit> {
         let began = Instant::now();
         while began.elapsed() < LONGEST_BURST {
             let msg = match loaded.try_recv() {
@@ -215,7 +219,7 @@ impl App<'_> {
         None
     }
 
-    fn tell(&mut self, msg: Msg, input: &mut Option<EventStream>) -> Option<Exit> {
+    fn tell(&mut self, msg: Msg, input: &mut Option<Input>) -> Option<Exit> {
         let is_key = matches!(msg, Msg::Key(_) | Msg::Paste(_));
         let cmds = update(&mut self.model, msg, now_ms());
         for cmd in cmds {
@@ -227,11 +231,11 @@ impl App<'_> {
         if is_key && self.model.dirty && rested { self.draw() } else { None }
     }
 
-    fn say(&mut self, tone: Tone, text: impl AsRef<str>, input: &mut Option<EventStream>) -> Option<Exit> {
+    fn say(&mut self, tone: Tone, text: impl AsRef<str>, input: &mut Option<Input>) -> Option<Exit> {
         self.tell(Msg::Said(tone, Safe::line(text.as_ref())), input)
     }
 
-    fn perform(&mut self, cmd: Cmd, input: &mut Option<EventStream>) -> Option<Exit> {
+    fn perform(&mut self, cmd: Cmd, input: &mut Option<Input>) -> Option<Exit> {
         match cmd {
             Cmd::Order(command) => {
                 let refused = match &mut self.source {
@@ -270,7 +274,18 @@ impl App<'_> {
                 Err(error) => return self.say(Tone::Bad, error.to_string().replace('\n', " · "), input),
             },
             Cmd::Detach => return Some(if self.host.hosts() { Exit::Detached } else { Exit::Left }),
-            Cmd::Leave => return Some(if self.host.hosts() { Exit::Detached } else { Exit::Left }),
+            Cmd::Leave => {
+                let halted = self.model.world.run.as_ref().is_some_and(|run| run.halt.is_some());
+                if !self.host.hosts() {
+                    return Some(Exit::Left);
+                }
+                // Between a run's last event and its seal there is a moment: whoever leaves then wants the end.
+                if !halted || self.ending.is_some() {
+                    return Some(Exit::Detached);
+                }
+                self.ending = Some(Exit::Left);
+                return self.say(Tone::Info, "the run is being sealed; once more leaves that to it", input);
+            }
             Cmd::Suspend => self.aside(input, |host| host.suspend()),
             Cmd::Shell => {
                 let directory = self.source.as_ref().map(|source| source.workspace.clone());
@@ -309,7 +324,7 @@ impl App<'_> {
     }
 
     /// Shows another run.
-    fn show(&mut self, source: Source, link: Link, input: &mut Option<EventStream>) -> Option<Exit> {
+    fn show(&mut self, source: Source, link: Link, input: &mut Option<Input>) -> Option<Exit> {
         let read_only = match &source.orders {
             OrderSink::Local { .. } => false,
             OrderSink::Remote { may_act, .. } => !may_act,
@@ -322,16 +337,16 @@ impl App<'_> {
     }
 
     /// Gives the terminal to something else for a while.
-    fn aside<T>(&mut self, input: &mut Option<EventStream>, act: impl FnOnce(&mut dyn Host) -> T) -> T
+    fn aside<T>(&mut self, input: &mut Option<Input>, act: impl FnOnce(&mut dyn Host) -> T) -> T
     where
         T: Default,
     {
         // Whoever comes now reads the keys.
-        *input = None;
+        let typed = input.take().map(Input::close).unwrap_or_default();
         let _ = self.terminal.suspend();
         let result = act(self.host);
         let _ = self.terminal.resume();
-        *input = Some(EventStream::new());
+        *input = Some(Input::open(typed));
         if let Ok(size) = self.terminal.size() {
             self.model.size = ratatui::layout::Rect::new(0, 0, size.width, size.height);
         }
@@ -339,7 +354,7 @@ impl App<'_> {
         result
     }
 
-    fn edit(&mut self, purpose: EditPurpose, name: &str, text: &str, input: &mut Option<EventStream>) -> Option<Exit> {
+    fn edit(&mut self, purpose: EditPurpose, name: &str, text: &str, input: &mut Option<Input>) -> Option<Exit> {
         let file = match draft(name, text) {
             Ok(file) => file,
             Err(error) => return self.say(Tone::Bad, format!("cannot write a draft: {error}"), input),
@@ -351,7 +366,7 @@ impl App<'_> {
     }
 
     /// To the terminal's clipboard, and to a file that is there when the terminal takes no such thing.
-    fn copy(&mut self, what: &str, text: &str, input: &mut Option<EventStream>) -> Option<Exit> {
+    fn copy(&mut self, what: &str, text: &str, input: &mut Option<Input>) -> Option<Exit> {
         let path = self.root.path().join("copied.txt");
         let saved = std::fs::write(&path, text);
         let _ = self.terminal.copy(text);
@@ -381,7 +396,7 @@ async fn until(when: Option<Instant>) {
     }
 }
 
-async fn next_event(input: &mut Option<EventStream>) -> Option<std::io::Result<TerminalEvent>> {
+async fn next_event(input: &mut Option<Input>) -> Option<std::io::Result<TerminalEvent>> {
     match input {
         Some(input) => input.next().await,
         None => std::future::pending().await,

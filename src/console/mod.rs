@@ -17,6 +17,7 @@ pub mod diff;
 pub mod document;
 pub mod feed;
 pub mod hunks;
+mod input;
 pub mod keymap;
 pub mod load;
 pub mod markdown;

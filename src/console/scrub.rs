@@ -17,6 +17,26 @@ pub fn scrub(buffer: &mut Buffer) {
     }
 }
 
+/// For a terminal that knows no other signs: every cell that is not ASCII gets the nearest one that is.
+pub fn to_ascii(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        let plain = match cell.symbol() {
+            symbol if symbol.is_ascii() => continue,
+            "\u{2010}" | "\u{2011}" | "\u{2012}" | "–" | "—" | "−" => "-",
+            "‘" | "’" => "'",
+            "“" | "”" | "«" | "»" => "\"",
+            "…" => "~",
+            "·" | "•" => "*",
+            "→" => ">",
+            "←" => "<",
+            "×" => "x",
+            "\u{a0}" => " ",
+            _ => "?",
+        };
+        cell.set_symbol(plain);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use ratatui::layout::Rect;
@@ -36,6 +56,15 @@ mod tests {
         scrub(&mut buffer);
         let symbols: Vec<_> = buffer.content.iter().map(|cell| cell.symbol()).collect();
         assert_eq!(symbols, ["a", "─", "👩‍💻", "?", "?", "?"]);
+    }
+
+    #[test]
+    fn a_plain_terminal_gets_plain_signs() {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 6, 1));
+        buffer.set_string(0, 0, "a—ä“日", ratatui::style::Style::default());
+        to_ascii(&mut buffer);
+        let row: String = buffer.content.iter().map(|cell| cell.symbol()).collect();
+        assert_eq!(row, "a-?\"? ");
     }
 
     #[test]

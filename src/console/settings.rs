@@ -11,7 +11,7 @@ use crate::model::safe::Safe;
 use super::keymap::Keymap;
 use super::terminal::{Manners, Options};
 use super::theme::background::{self, Background};
-use super::theme::{Depth, GlyphChoice, Glyphs, Theme, Themes};
+use super::theme::{Depth, GlyphChoice, Glyphs, Theme, Themes, is_utf8};
 
 /// What is asked for on the command line.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +31,8 @@ pub struct Settings {
     name: String,
     depth: Depth,
     glyphs: Glyphs,
+    /// The terminal reads UTF-8.
+    pub utf8: bool,
     background: Option<Background>,
     watcher: Option<notify::RecommendedWatcher>,
 }
@@ -79,6 +81,7 @@ impl Settings {
             name,
             depth: Depth::detect(env, is_tty),
             glyphs: Glyphs::detect(env, choice),
+            utf8: is_utf8(env),
             background,
             watcher: None,
         })

@@ -180,7 +180,7 @@ impl Case {
     }
 
     /// Writes loop.yaml and rehearsal.yaml. JSON is YAML too.
-    fn written(&self) -> &Bench {
+    pub fn written(&self) -> &Bench {
         let put = |name: &str, value: &Value| {
             fs::write(self.bench.workspace.join(name), serde_json::to_string_pretty(value).unwrap()).unwrap();
         };

@@ -68,17 +68,21 @@ impl Glyphs {
             GlyphChoice::Ascii => Self::ASCII,
             GlyphChoice::Auto => {
                 let plain_term = matches!(env("TERM").as_deref(), None | Some("" | "dumb" | "linux"));
-                // The first one that is set decides, as in the C library.
-                let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
-                    .into_iter()
-                    .find_map(|name| env(name).filter(|value| !value.is_empty()))
-                    .unwrap_or_default()
-                    .to_ascii_lowercase();
-                let utf8 = locale.contains("utf-8") || locale.contains("utf8");
-                if utf8 && !plain_term { Self::UNICODE } else { Self::ASCII }
+                if is_utf8(&env) && !plain_term { Self::UNICODE } else { Self::ASCII }
             }
         }
     }
+}
+
+/// Does the locale say that text is UTF-8? Where not, anything beyond ASCII would arrive as something else.
+pub fn is_utf8(env: impl Fn(&str) -> Option<String>) -> bool {
+    // The first one that is set decides, as in the C library.
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .find_map(|name| env(name).filter(|value| !value.is_empty()))
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ mod shelf;
 use ratatui::symbols::border;
 
 pub use background::Background;
-pub use depth::{Depth, GlyphChoice};
+pub use depth::{Depth, GlyphChoice, is_utf8};
 pub use file::Problem;
 pub use look::Theme;
 pub use preview::{preview, write_lines};
