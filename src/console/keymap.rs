@@ -23,12 +23,12 @@ const FOOTER: &[Action] = &[
     Action::Pause,
     Action::Stop,
     Action::Why,
-    Action::Steer,
     Action::RetryNow,
-    Action::RaiseBudget,
     Action::Help,
-    Action::Palette,
     Action::Quit,
+    Action::Steer,
+    Action::RaiseBudget,
+    Action::Palette,
     Action::Search,
     Action::Select,
     Action::NextPane,
@@ -109,10 +109,14 @@ impl Keymap {
 
     /// Keys with a word each, most useful first. A key that means something nearer is not shown twice.
     pub fn hints(&self, scopes: &[Scope], read_only: bool) -> Vec<(String, &'static str)> {
+        self.hints_for(scopes, |action| !(read_only && action.weight() == Weight::Act))
+    }
+
+    /// The hints of those actions that can be done now.
+    pub fn hints_for(&self, scopes: &[Scope], can: impl Fn(Action) -> bool) -> Vec<(String, &'static str)> {
         let near = Action::ALL.iter().filter(|action| !matches!(action.scope(), Scope::Move | Scope::Global));
         near.chain(FOOTER)
-            .filter(|action| scopes.contains(&action.scope()))
-            .filter(|action| !(read_only && action.weight() == Weight::Act))
+            .filter(|action| scopes.contains(&action.scope()) && can(**action))
             .filter_map(|action| {
                 let key = self.bound(*action).iter().find(|key| self.of_key(scopes, **key) == Some(*action))?;
                 Some((key.to_string(), action.hint()))

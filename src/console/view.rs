@@ -3,10 +3,12 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
+use super::ascii;
 use super::bars::{self, HeaderInfo};
 use super::model::{Model, Screen};
-use super::overlays::Stage;
+use super::overlays::{Stage, allowed};
 use super::panes::PaneId;
+use super::theme::Glyphs;
 
 /// Below this height the header has one row.
 const ROOM_FOR_TABS: u16 = 12;
@@ -59,11 +61,21 @@ pub fn view(frame: &mut Frame<'_>, model: &Model) {
             }
         }
     }
-    let scopes = model.scopes();
-    let hints = model.keymap.hints(&scopes, model.world.read_only);
-    bars::footer(frame, areas.footer, theme, &hints, model.message.as_ref());
     let stage = Stage { scene: scene.as_ref(), theme, keymap: &model.keymap, read_only: model.world.read_only };
+    bars::footer(frame, areas.footer, theme, &hints(model, &stage), model.message.as_ref());
     for overlay in &model.overlays {
         overlay.view(frame, areas.body, &stage);
     }
+    if *theme.glyphs() == Glyphs::ASCII {
+        ascii::simplify(frame.buffer_mut());
+    }
+}
+
+/// Keys that do something now. A box has all keys while it is open, and names its own.
+fn hints(model: &Model, stage: &Stage<'_>) -> Vec<(String, &'static str)> {
+    if !model.overlays.is_empty() {
+        return Vec::new();
+    }
+    let scopes = model.scopes();
+    model.keymap.hints_for(&scopes, |action| allowed::why_not(action, &scopes, stage).is_none())
 }

@@ -7,5 +7,6 @@ mod operator;
 
 mod idle;
 mod looks;
+mod property;
 mod recorded;
 mod snapshots;

@@ -36,8 +36,10 @@ fn one_changed_byte_is_found() {
     let copy = tempfile::tempdir().unwrap();
     copy_tree(&fixtures().join("demo-run-2"), copy.path());
     let segment = copy.path().join("journal/00000001.jsonl");
-    let text = std::fs::read_to_string(&segment).unwrap().replacen("\"exit_code\":1", "\"exit_code\":0", 1);
-    std::fs::write(&segment, text).unwrap();
+    let text = std::fs::read_to_string(&segment).unwrap();
+    let changed = text.replacen("{\"value\":\"5\"}", "{\"value\":\"4\"}", 1);
+    assert_ne!(changed, text);
+    std::fs::write(&segment, changed).unwrap();
     let found = verify(&RunDir::open(copy.path()).unwrap(), None, &RenderedPlace::Nowhere);
     assert_eq!(found.verdict(), Verdict::Tampered);
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use nightloop::console::cmd::Cmd;
+use nightloop::console::cmd::{Cmd, Load};
 use nightloop::console::feed::Update;
 use nightloop::console::keymap::Keymap;
 use nightloop::console::load::Shelf;
@@ -111,6 +111,8 @@ pub struct Operator {
     pub now_ms: i64,
     /// What the console asked for, besides things to read.
     pub asked: Vec<Cmd>,
+    /// Things to read wait here instead of being read at once.
+    pub slow: Option<Vec<Load>>,
     shelf: Option<Shelf>,
 }
 
@@ -118,7 +120,7 @@ impl Operator {
     pub fn before(screen: Screen, theme: Theme, (width, height): (u16, u16)) -> Self {
         let world = World::new(theme, 0, false);
         let model = Model::new(world, Keymap::default(), screen);
-        let mut operator = Self { model, now_ms: 1_800_000_000_000, asked: Vec::new(), shelf: None };
+        let mut operator = Self { model, now_ms: 1_800_000_000_000, asked: Vec::new(), slow: None, shelf: None };
         operator.tell(Msg::Resized(width, height));
         operator
     }
@@ -169,12 +171,23 @@ impl Operator {
         let mut todo = update(&mut self.model, msg, self.now_ms);
         while let Some(cmd) = todo.pop() {
             match (cmd, &self.shelf) {
+                (Cmd::Load(load), _) if self.slow.is_some() => self.slow.iter_mut().for_each(|all| all.push(load.clone())),
                 (Cmd::Load(load), Some(shelf)) => {
                     let loaded = shelf.load(load);
                     todo.extend(update(&mut self.model, Msg::Loaded(loaded), self.now_ms));
                 }
                 (other, _) => self.asked.push(other),
             }
+        }
+    }
+
+    /// Reads one of the things that wait to be read; which one is anybody's guess.
+    pub fn read_one(&mut self, which: usize) {
+        let Some(waiting) = self.slow.as_mut().filter(|waiting| !waiting.is_empty()) else { return };
+        let load = waiting.remove(which % waiting.len());
+        if let Some(shelf) = &self.shelf {
+            let loaded = shelf.load(load);
+            self.tell(Msg::Loaded(loaded));
         }
     }
 
@@ -188,6 +201,13 @@ impl Operator {
 
     /// What is on the screen, cell by cell.
     pub fn cells(&mut self) -> Buffer {
+        let mut cells = self.unscrubbed();
+        scrub(&mut cells);
+        cells
+    }
+
+    /// What the views drew, before the last gate.
+    pub fn unscrubbed(&mut self) -> Buffer {
         self.model.dirty = false;
         let size = self.model.size;
         let mut terminal = ratatui::Terminal::new(TestBackend::new(size.width, size.height)).unwrap();
@@ -196,7 +216,6 @@ impl Operator {
             .draw(|frame| {
                 view(frame, model);
                 model.world.theme.paint(frame.buffer_mut());
-                scrub(frame.buffer_mut());
             })
             .unwrap();
         terminal.backend().buffer().clone()

@@ -37,8 +37,11 @@ pub(super) struct Sheet {
 
 impl Sheet {
     pub fn place(area: Rect, columns: usize, rows: usize, keys: &Keys) -> Self {
-        let small = area.width < SMALL.0 || area.height < SMALL.1;
         let columns = u16::try_from(columns).unwrap_or(u16::MAX).saturating_add(4);
+        // What would leave a rim of one sign takes that, too.
+        let filling = columns >= area.width.saturating_sub(2)
+            && u16::try_from(rows).unwrap_or(u16::MAX) >= area.height.saturating_sub(6);
+        let small = area.width < SMALL.0 || area.height < SMALL.1 || filling;
         let wide = if small { area.width } else { columns.clamp(40, area.width.saturating_sub(2)) };
         let key_rows = u16::try_from(key_lines(keys, usize::from(wide.saturating_sub(4))).len()).unwrap_or(u16::MAX);
         let wanted = u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(2).saturating_add(key_rows);
