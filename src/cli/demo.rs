@@ -72,7 +72,7 @@ pub fn main(options: &Options) -> Outcome {
         return hold::hold(Ground::Terminal);
     }
     let workspace = workspace(options.into.as_deref())?;
-    let declaration = read_declaration(&workspace.join("loop.yaml"))?;
+    let declaration = Box::new(read_declaration(&workspace.join("loop.yaml"))?);
     let wanted = Wanted::New { workspace: workspace.clone(), declaration };
     let Manner::Headless(format) = manner else { return in_console(options, &workspace, wanted, speed) };
     let code = run::headless_with(&StateRoot::locate()?, wanted, format, speed, Answers::Demo)?;

@@ -41,7 +41,7 @@ pub struct Options {
 
 pub fn main(here: &Path, options: &Options) -> Outcome {
     // Read first: what is wrong with it is said on the plain terminal, before anything is drawn or written.
-    let declaration = read_declaration(&here.join(options.file.as_deref().unwrap_or("loop.yaml")))?;
+    let declaration = Box::new(read_declaration(&here.join(options.file.as_deref().unwrap_or("loop.yaml")))?);
     let wanted = Wanted::New { workspace: here.to_owned(), declaration };
     let manner = Manner::of(options.headless, options.json, options.detach);
     start(wanted, manner, &options.look, options.start)

@@ -26,6 +26,7 @@ use crate::engine::session::{self, Declaration};
 use crate::engine::signals;
 use crate::model::ids::{Role, RunId};
 use crate::model::safe::Safe;
+use crate::model::stop::StopReason;
 use crate::playbook::prompts;
 
 use super::hold::{self, Held};
@@ -80,7 +81,7 @@ pub fn over_own_run(look: &Look, plan: Plan) -> Result<Closed, EngineError> {
         Held::take().ok_or_else(|| EngineError::Internal("the process that holds the terminal is gone".to_owned()))?;
     let root = StateRoot::locate()?;
     let settings = look.settings()?;
-    let ready = ready_screen(&plan);
+    let ready = ready_screen(&root, &plan);
     let mut host =
         Hosting { root: root.clone(), held, wanted: Some(plan.wanted), speed: plan.speed, auto: plan.auto, own: None };
     let (screen, source) = match ready.filter(|_| !plan.start) {
@@ -94,16 +95,31 @@ pub fn over_own_run(look: &Look, plan: Plan) -> Result<Closed, EngineError> {
 }
 
 /// The ready screen of a new run; a run that goes on has none.
-fn ready_screen(plan: &Plan) -> Option<Ready> {
+fn ready_screen(root: &StateRoot, plan: &Plan) -> Option<Ready> {
     let Wanted::New { workspace, declaration } = &plan.wanted else { return None };
-    let Declaration { file, .. } = declaration;
+    let Declaration { file, .. } = declaration.as_ref();
     let prompt = prompts::render(Role::Scout, &file.criteria()).unwrap_or_default();
-    let notes = match host::preflight(workspace, file) {
+    let mut notes = match host::preflight(workspace, file) {
         Ok(()) => Vec::new(),
         Err(error) => Safe::lines(&error.to_string()),
     };
-    let place = Safe::line(&workspace.to_string_lossy());
+    let place = session::canonical_workspace(workspace).unwrap_or_else(|_| workspace.clone());
+    notes.extend(earlier_run(root, &place));
+    let place = Safe::line(&place.to_string_lossy());
     Some(Ready::new(file.clone(), place, Safe::lines(&prompt), notes))
+}
+
+/// A run of this directory that could go on instead.
+fn earlier_run(root: &StateRoot, workspace: &Path) -> Option<Safe> {
+    let run = root.run_of(workspace)?;
+    let state = session::read_state(root, &run).ok()?;
+    let goes_on = "`nightloop resume` goes on there; starting here begins anew";
+    let halted = state.halt.as_ref();
+    match halted.map(|halted| halted.stop_reason) {
+        None => Some(Safe::line(&format!("run {run} was cut off in {}: {goes_on}", state.state))),
+        Some(StopReason::BackpressureSignal) => Some(Safe::line(&format!("run {run} was stopped: {goes_on}"))),
+        Some(_) => None,
+    }
 }
 
 fn model(settings: &Settings, screen: Screen, read_only: bool, greeting: Option<Message>) -> Model {

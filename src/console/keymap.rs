@@ -20,15 +20,16 @@ pub use key::Key;
 /// Most useful first: what a footer shows of the actions that work everywhere.
 const FOOTER: &[Action] = &[
     Action::OpenInbox,
+    // Whoever knows nothing else must see how to learn more and how to leave.
+    Action::Help,
+    Action::Quit,
     Action::Pause,
     Action::Stop,
     Action::Why,
-    Action::RetryNow,
-    Action::Help,
-    Action::Quit,
     Action::Steer,
-    Action::RaiseBudget,
     Action::Palette,
+    Action::RetryNow,
+    Action::RaiseBudget,
     Action::Search,
     Action::Select,
     Action::NextPane,
@@ -112,11 +113,12 @@ impl Keymap {
         self.hints_for(scopes, |action| !(read_only && action.weight() == Weight::Act))
     }
 
-    /// The hints of those actions that can be done now.
-    pub fn hints_for(&self, scopes: &[Scope], can: impl Fn(Action) -> bool) -> Vec<(String, &'static str)> {
+    /// The same for the actions that `may` be done.
+    pub fn hints_for(&self, scopes: &[Scope], may: impl Fn(Action) -> bool) -> Vec<(String, &'static str)> {
         let near = Action::ALL.iter().filter(|action| !matches!(action.scope(), Scope::Move | Scope::Global));
         near.chain(FOOTER)
-            .filter(|action| scopes.contains(&action.scope()) && can(**action))
+            .filter(|action| scopes.contains(&action.scope()))
+            .filter(|action| may(**action))
             .filter_map(|action| {
                 let key = self.bound(*action).iter().find(|key| self.of_key(scopes, **key) == Some(*action))?;
                 Some((key.to_string(), action.hint()))

@@ -23,6 +23,16 @@ pub struct Areas {
     pub footer: Rect,
 }
 
+/// The parts of this console's screen: before a run there is nothing for a header to say.
+pub fn areas_of(model: &Model, size: Rect) -> Areas {
+    let areas = areas(size);
+    if matches!(model.screen, Screen::Run) {
+        return areas;
+    }
+    let body = Rect { y: size.y, height: areas.body.height + areas.header.height, ..areas.body };
+    Areas { header: Rect { height: 0, ..areas.header }, body, ..areas }
+}
+
 /// Divides the screen: the body gets what the bars leave, and is never larger than the screen.
 pub fn areas(size: Rect) -> Areas {
     let header = match size.height {
@@ -44,7 +54,7 @@ pub fn areas(size: Rect) -> Areas {
 }
 
 pub fn view(frame: &mut Frame<'_>, model: &Model) {
-    let areas = areas(frame.area());
+    let areas = areas_of(model, frame.area());
     let theme = &model.world.theme;
     let scene = model.world.scene(model.overlays.is_empty());
     match &model.screen {

@@ -27,7 +27,7 @@ use super::signals::{STOP_FILE, Signals};
 
 /// Which run is wanted.
 pub enum Wanted {
-    New { workspace: PathBuf, declaration: Declaration },
+    New { workspace: PathBuf, declaration: Box<Declaration> },
     Again { run: RunId, insist: bool },
 }
 
@@ -49,7 +49,7 @@ pub async fn open(
             preflight(&workspace, &declaration.file)?;
             let agents = Agents::prepare(&declaration.file, &workspace, speed).await?;
             check_prices(&declaration.file, &agents)?;
-            let session = Session::create(root, &workspace, declaration, attendance)?;
+            let session = Session::create(root, &workspace, *declaration, attendance)?;
             Ok(Opened { session, agents })
         }
         Wanted::Again { run, insist } => {

@@ -91,6 +91,22 @@ fn a_held_moment_stands_still() {
 }
 
 #[test]
+fn what_stands_still_says_nothing_that_time_makes_wrong() {
+    let recorded = Recorded::demo();
+    for count in [recorded.at_refinement(), recorded.at_action()] {
+        // The timeline (6) says itself up to when it goes.
+        for pane in ["1", "2", "3", "4", "5", "7"] {
+            let mut operator = Operator::watching(recorded, count, Theme::dark(), SIZE);
+            operator.press(pane);
+            let before = operator.text();
+            operator.now_ms += 3_600_000;
+            operator.tell(Msg::Tick);
+            assert_eq!(operator.text(), before, "pane {pane}");
+        }
+    }
+}
+
+#[test]
 fn a_tick_changes_nothing_where_none_was_due() {
     for mut operator in [ended(Theme::dark(), SIZE, "1"), ready(Theme::dark(), SIZE), at_work(Theme::dark(), SIZE, "z")]
     {

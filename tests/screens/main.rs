@@ -7,6 +7,7 @@ mod operator;
 
 mod idle;
 mod looks;
+mod pictures;
 mod property;
 mod recorded;
 mod snapshots;

@@ -179,10 +179,12 @@ proptest! {
 #[test]
 fn every_pane_and_box_bears_every_size() {
     let recorded = Recorded::demo();
-    let sizes = [(1, 1), (2, 3), (7, 4), (12, 12), (20, 5), (39, 11), (41, 13), (60, 16), (79, 23), (200, 60), (300, 120)];
+    let sizes =
+        [(1, 1), (2, 3), (7, 4), (12, 12), (20, 5), (39, 11), (41, 13), (60, 16), (79, 23), (200, 60), (300, 120)];
     for count in [1, recorded.at_refinement(), recorded.at_action(), recorded.events.len()] {
         let mut operator = Operator::watching(recorded, count, Theme::dark(), (80, 24));
-        for keys in ["1", "2", "3", "4", "5", "6", "7", "0", "i", "esc ?", "esc :", "esc q", "esc w", "esc s", "esc b"] {
+        for keys in ["1", "2", "3", "4", "5", "6", "7", "0", "i", "esc ?", "esc :", "esc q", "esc w", "esc s", "esc b"]
+        {
             operator.press(keys);
             for (width, height) in sizes {
                 operator.tell(Msg::Resized(width, height));

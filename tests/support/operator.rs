@@ -56,11 +56,7 @@ impl Recorded {
         let mut events = source.updates.blocking_recv().unwrap();
         events.retain(|update| matches!(update, Update::Event { .. }));
         let run_dir = RunDir::open(dir).unwrap();
-        let shelf = Shelf {
-            // The recorded run is the only one there.
-            root: StateRoot::at(dir.join("no-other-runs")),
-            run: Some((source.run, run_dir, dir.join("workspace"))),
-        };
+        let shelf = Shelf { root: machine(), run: Some((source.run, run_dir, dir.join("workspace"))) };
         Self { events, dir: dir.to_owned(), shelf }
     }
 
@@ -96,13 +92,23 @@ impl Recorded {
     }
 }
 
+/// A machine on which the recorded runs, and no others, took place.
+fn machine() -> StateRoot {
+    let place = option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    let root = place.join("nightloop-recorded");
+    std::fs::create_dir_all(root.join("runs")).unwrap();
+    for name in ["demo-run", "demo-run-2"] {
+        let dir = fixtures().join(name);
+        let run = source::replay(&dir, 1, Start::End).unwrap().run;
+        // It may be there from the time before.
+        let _ = std::os::unix::fs::symlink(&dir, root.join("runs").join(run.as_str()));
+    }
+    StateRoot::at(root)
+}
+
 /// The three ways the console can look.
 pub fn looks() -> [(&'static str, Theme); 3] {
-    [
-        ("dark", Theme::dark()),
-        ("mono", Theme::plain()),
-        ("ascii", Theme::plain().with_glyphs(Glyphs::ASCII)),
-    ]
+    [("dark", Theme::dark()), ("mono", Theme::plain()), ("ascii", Theme::plain().with_glyphs(Glyphs::ASCII))]
 }
 
 /// Somebody with a keyboard.
@@ -171,7 +177,9 @@ impl Operator {
         let mut todo = update(&mut self.model, msg, self.now_ms);
         while let Some(cmd) = todo.pop() {
             match (cmd, &self.shelf) {
-                (Cmd::Load(load), _) if self.slow.is_some() => self.slow.iter_mut().for_each(|all| all.push(load.clone())),
+                (Cmd::Load(load), _) if self.slow.is_some() => {
+                    self.slow.iter_mut().for_each(|all| all.push(load.clone()))
+                }
                 (Cmd::Load(load), Some(shelf)) => {
                     let loaded = shelf.load(load);
                     todo.extend(update(&mut self.model, Msg::Loaded(loaded), self.now_ms));
