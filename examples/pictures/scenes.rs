@@ -19,7 +19,7 @@ pub fn all() -> Vec<(&'static str, String)> {
     let mut agent = at(recorded.at_work(), "2");
     agent.tell(Msg::Feed(vec![live("it2.solver", 1, "I want to try this on titles that people really write, and")]));
     [
-        ("overview.svg", "The overview of a run at work", at(recorded.at_work(), "1")),
+        ("overview.svg", "The overview of a run at work", at(recorded.at_last_work(), "1")),
         ("inbox.svg", "The inbox with a new text for PRD.md, change by change", at(recorded.at_refinement(), "i")),
         ("agent.svg", "What the agents say and do", agent),
         ("ended.svg", "A run that ended with a certificate", at(recorded.events.len(), "1")),

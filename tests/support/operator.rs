@@ -75,8 +75,16 @@ impl Recorded {
 
     /// In the third iteration, while the solver tries its change.
     pub fn at_work(&self) -> usize {
-        let fits = |event: &Event| matches!(event, Event::AgentStarted(started) if started.call == "it2.solver");
-        let started = self.until(fits);
+        self.after_first_tool_of("it2.solver")
+    }
+
+    /// In the fourth iteration, which will be the last one.
+    pub fn at_last_work(&self) -> usize {
+        self.after_first_tool_of("it3.solver")
+    }
+
+    fn after_first_tool_of(&self, call: &str) -> usize {
+        let started = self.until(|event| matches!(event, Event::AgentStarted(started) if started.call == call));
         let rest = (started..self.events.len()).position(|index| self.stamped(index).event.kind() == "tool.finished");
         started + rest.unwrap() + 1
     }
