@@ -9,6 +9,14 @@ use super::Stage;
 
 /// What only looks, but has nothing to look at before there is a run.
 const NEEDS_RUN: &[Action] = &[
+    Action::ShowAgent,
+    Action::ShowLearnings,
+    Action::ShowPlan,
+    Action::ShowEvidence,
+    Action::ShowTimeline,
+    Action::ShowChanges,
+    Action::NextPane,
+    Action::PreviousPane,
     Action::OpenInbox,
     Action::Why,
     Action::Copy,
