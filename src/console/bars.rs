@@ -205,7 +205,8 @@ pub fn footer(frame: &mut Frame<'_>, area: Rect, theme: &Theme, hints: &[(String
         pen.row(0, area.width, y, " ", Role::Bar);
     }
     let mut start = 1;
-    let mut row = 0;
+    // The hints keep their place, whether or not something is said above them.
+    let row = pen.height() - 1;
     if let Some(message) = message {
         let (sign, role) = match message.tone {
             Tone::Good => (theme.glyphs().yes, Role::Good),
@@ -214,9 +215,7 @@ pub fn footer(frame: &mut Frame<'_>, area: Rect, theme: &Theme, hints: &[(String
         };
         let text = format!("{sign} {}", message.text);
         pen.text(1, 0, &text, role);
-        if pen.height() > 1 {
-            row = 1;
-        } else {
+        if row == 0 {
             start = 4 + u16::try_from(widget::width(&text)).unwrap_or(u16::MAX - 4);
         }
     }

@@ -10,6 +10,7 @@
 pub mod action;
 pub mod activity;
 pub mod app;
+pub mod ascii;
 pub mod bars;
 pub mod charts;
 pub mod cmd;

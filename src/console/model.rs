@@ -161,7 +161,7 @@ impl Model {
 
     /// Tells everyone how much room there is.
     pub fn fit(&mut self) {
-        let areas = view::areas(self.size);
+        let areas = view::areas_of(self, self.size);
         self.panes.get_mut(self.shown).resize(areas.body);
         if let Screen::Ready(ready) = &mut self.screen {
             ready.resize(areas.body);

@@ -19,7 +19,16 @@ pub struct Sample {
 
 impl Sample {
     pub fn demo() -> Self {
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/demo-run");
+        Self::recorded("demo-run")
+    }
+
+    /// A newer demo: a person decides on a refinement and does something by hand.
+    pub fn decided() -> Self {
+        Self::recorded("demo-run-2")
+    }
+
+    fn recorded(name: &str) -> Self {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
         let run_dir = RunDir::open(&dir).unwrap();
         let records = journal::read(&run_dir).map(Result::unwrap).filter(|r| r.kind != journal::SEGMENT_END);
         Self { events: records.map(|record| session::stamped(&record).unwrap()).collect(), blobs: run_dir.blobs() }
@@ -86,4 +95,13 @@ pub fn screen(width: u16, height: u16, draw: impl FnOnce(&mut ratatui::Frame<'_>
     let mut terminal = ratatui::Terminal::new(ratatui::backend::TestBackend::new(width, height)).unwrap();
     terminal.draw(draw).unwrap();
     terminal.backend().to_string()
+}
+
+#[test]
+fn the_newer_demo_has_decisions_that_were_answered() {
+    let sample = Sample::decided();
+    let open = sample.after(sample.first("decision.asked", 0));
+    assert_eq!(open.operator.open().count(), 1);
+    let ended = sample.ended();
+    assert_eq!((ended.operator.decisions.len(), ended.operator.open().count()), (2, 0));
 }

@@ -3,10 +3,12 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
+use super::ascii;
 use super::bars::{self, HeaderInfo};
 use super::model::{Model, Screen};
 use super::overlays::{Stage, allowed};
 use super::panes::PaneId;
+use super::theme::Glyphs;
 
 /// Below this height the header has one row.
 const ROOM_FOR_TABS: u16 = 12;
@@ -19,6 +21,16 @@ pub struct Areas {
     pub header: Rect,
     pub body: Rect,
     pub footer: Rect,
+}
+
+/// The parts of this console's screen: before a run there is nothing for a header to say.
+pub fn areas_of(model: &Model, size: Rect) -> Areas {
+    let areas = areas(size);
+    if matches!(model.screen, Screen::Run) {
+        return areas;
+    }
+    let body = Rect { y: size.y, height: areas.body.height + areas.header.height, ..areas.body };
+    Areas { header: Rect { height: 0, ..areas.header }, body, ..areas }
 }
 
 /// Divides the screen: the body gets what the bars leave, and is never larger than the screen.
@@ -42,7 +54,7 @@ pub fn areas(size: Rect) -> Areas {
 }
 
 pub fn view(frame: &mut Frame<'_>, model: &Model) {
-    let areas = areas(frame.area());
+    let areas = areas_of(model, frame.area());
     let theme = &model.world.theme;
     let scene = model.world.scene(model.overlays.is_empty());
     match &model.screen {
@@ -60,11 +72,20 @@ pub fn view(frame: &mut Frame<'_>, model: &Model) {
         }
     }
     let stage = Stage { scene: scene.as_ref(), theme, keymap: &model.keymap, read_only: model.world.read_only };
-    let scopes = model.scopes();
-    // A key that does nothing now is no help.
-    let hints = model.keymap.hints_for(&scopes, |action| allowed::why_not(action, &scopes, &stage).is_none());
-    bars::footer(frame, areas.footer, theme, &hints, model.message.as_ref());
+    bars::footer(frame, areas.footer, theme, &hints(model, &stage), model.message.as_ref());
     for overlay in &model.overlays {
         overlay.view(frame, areas.body, &stage);
     }
+    if *theme.glyphs() == Glyphs::ASCII {
+        ascii::simplify(frame.buffer_mut());
+    }
+}
+
+/// Keys that do something now. A box has all keys while it is open, and names its own.
+fn hints(model: &Model, stage: &Stage<'_>) -> Vec<(String, &'static str)> {
+    if !model.overlays.is_empty() {
+        return Vec::new();
+    }
+    let scopes = model.scopes();
+    model.keymap.hints_for(&scopes, |action| allowed::why_not(action, &scopes, stage).is_none())
 }

@@ -18,6 +18,9 @@ use crate::model::stop::{ExitStatus, StopReason};
 /// Digits of an average that does not terminate.
 const AVERAGE_PLACES: u32 = 12;
 
+/// The first version of the reducer that knows orders of an operator.
+const KNOWS_ORDERS: u32 = 2;
+
 /// halting_report.json; `None` while the run goes on.
 pub fn halting_report(state: &RunState) -> Option<Value> {
     let halted = state.halt.as_ref()?;
@@ -39,9 +42,14 @@ pub fn halting_report(state: &RunState) -> Option<Value> {
         "verification_rung_achieved": rung_achieved(state),
         "gate": last_gate(state),
         "resumes": state.resumes,
-        "operator_overrides": state.operator.overrides,
         "sandbox": state.started.sandbox,
     });
+    // Runs of before had no orders, and their reports were sealed without them.
+    if state.started.reducer_version >= KNOWS_ORDERS
+        && let Some(object) = report.as_object_mut()
+    {
+        object.insert("operator_overrides".into(), json!(state.operator.overrides));
+    }
     if state.spec() == SpecVersion::V2
         && let Some(object) = report.as_object_mut()
     {

@@ -7,6 +7,28 @@ use super::super::keymap::scope_title;
 use super::super::scene::Link;
 use super::Stage;
 
+/// What only looks, but has nothing to look at before there is a run.
+const NEEDS_RUN: &[Action] = &[
+    Action::ShowAgent,
+    Action::ShowLearnings,
+    Action::ShowPlan,
+    Action::ShowEvidence,
+    Action::ShowTimeline,
+    Action::ShowChanges,
+    Action::NextPane,
+    Action::PreviousPane,
+    Action::OpenInbox,
+    Action::Why,
+    Action::Copy,
+    Action::OpenEditor,
+    Action::Freeze,
+    Action::GoLive,
+    Action::Detach,
+    Action::Search,
+    Action::NextMatch,
+    Action::PreviousMatch,
+];
+
 /// Why the run cannot be told anything from here.
 pub fn barred(stage: &Stage<'_>) -> Option<&'static str> {
     let Some(scene) = stage.scene else { return Some("there is no run yet") };
@@ -42,7 +64,9 @@ pub fn why_not(action: Action, scopes: &[Scope], stage: &Stage<'_>) -> Option<St
     {
         return Some(reason.to_owned());
     }
-    let scene = stage.scene?;
+    let Some(scene) = stage.scene else {
+        return NEEDS_RUN.contains(&action).then(|| "there is no run yet".to_owned());
+    };
     let reason = match action {
         Action::RetryNow if scene.run.time.waiting_ms == 0 => "the run is not waiting for a model server",
         Action::GoLive if scene.live && !replaying => "this is now",
@@ -77,6 +101,8 @@ mod tests {
             let none = Stage { scene: None, ..*stage };
             assert_eq!(barred(&none), Some("there is no run yet"));
             assert_eq!(why_not(Action::Start, &scopes, &none), None);
+            assert_eq!(why_not(Action::Why, &scopes, &none).as_deref(), Some("there is no run yet"));
+            assert_eq!(why_not(Action::Quit, &scopes, &none), None);
         });
         Staged::ended().with(|stage| assert_eq!(barred(stage), Some("the run has ended")));
     }

@@ -114,8 +114,10 @@ fn row(action: Action, columns: usize, stage: &Stage<'_>) -> Vec<Line<'static>> 
     let mark = if gone { theme.glyphs().no } else { " " };
     let keys = stage.keymap.keys(action).join(" ");
     let keys = if keys.is_empty() { "(no key)".to_owned() } else { keys };
-    // A narrow box gives half of itself to the keys.
-    let key_columns = KEY_COLUMNS.min(columns / 2);
+    // A narrow box gives a quarter of itself to the keys: the first one is the one to know.
+    let narrow = columns < KEY_COLUMNS * 2;
+    let keys = if narrow { keys.split(' ').next().unwrap_or_default().to_owned() } else { keys };
+    let key_columns = if narrow { (columns / 4).max(4) } else { KEY_COLUMNS };
     let keys = clip(theme, &keys, key_columns);
     let pad = key_columns.saturating_sub(width(&keys)) + 1;
     let mut lead = vec![

@@ -18,6 +18,8 @@ use super::{Next, Overlay, Response, Stage};
 
 const NAME_COLUMNS: usize = 21;
 const KEY_COLUMNS: usize = 9;
+/// From this width on there is room for what an action does.
+const WITH_HELP: usize = KEY_COLUMNS + NAME_COLUMNS + 20;
 
 pub struct Palette {
     scopes: Vec<Scope>,
@@ -120,12 +122,18 @@ fn row(found: &Found, chosen: bool, columns: usize, stage: &Stage<'_>) -> Line<'
             (Role::Muted, Span::styled(text, theme.style(Role::Warning)))
         }
     };
-    let line = Line::from(vec![
+    let mut spans = vec![
         Span::styled(key, theme.style(Role::Key)),
         Span::raw(" ".repeat(pad)),
         Span::styled(format!("{:<NAME_COLUMNS$} ", found.action.name()), theme.style(name_role)),
-        text,
-    ]);
+    ];
+    // A letter or two of a sentence say nothing; that something cannot be done is said all the same.
+    if columns >= WITH_HELP {
+        spans.push(text);
+    } else if found.why_not.is_some() {
+        spans.push(Span::styled(theme.glyphs().no, theme.style(Role::Warning)));
+    }
+    let line = Line::from(spans);
     let line = super::super::widget::clip_line(theme, line, columns.saturating_sub(2));
     picked(theme, line, chosen)
 }

@@ -37,12 +37,13 @@ pub(super) struct Sheet {
 
 impl Sheet {
     pub fn place(area: Rect, columns: usize, rows: usize, keys: &Keys) -> Self {
-        let small = area.width < SMALL.0 || area.height < SMALL.1;
         let columns = u16::try_from(columns).unwrap_or(u16::MAX).saturating_add(4);
-        let wide = if small { area.width } else { columns.clamp(40, area.width.saturating_sub(2)) };
+        let small = area.width < SMALL.0 || area.height < SMALL.1;
+        // What would leave a rim of a few signs takes that, too.
+        let wide = if small || columns.saturating_add(6) >= area.width { area.width } else { columns.max(40) };
         let key_rows = u16::try_from(key_lines(keys, usize::from(wide.saturating_sub(4))).len()).unwrap_or(u16::MAX);
         let wanted = u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(2).saturating_add(key_rows);
-        let high = if small { area.height } else { wanted.clamp(5, area.height.saturating_sub(1).max(5)) };
+        let high = if small || wanted.saturating_add(2) >= area.height { area.height } else { wanted.max(5) };
         let outer = area.centered(
             ratatui::layout::Constraint::Length(wide.min(area.width)),
             ratatui::layout::Constraint::Length(high.min(area.height)),

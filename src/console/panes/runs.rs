@@ -183,18 +183,23 @@ struct Column {
 
 /// The columns by importance: the last ones are dropped first.
 const COLUMNS: [Column; 7] = [
-    Column { title: "name", width: 14, right: false, text: |row| row.name.to_string() },
+    Column { title: "name", width: 12, right: false, text: |row| row.name.to_string() },
     Column {
         title: "waits",
         width: 5,
         right: true,
         text: |row| if row.waiting == 0 { String::new() } else { row.waiting.to_string() },
     },
-    Column { title: "state", width: 18, right: false, text: |row| row.state.to_string() },
-    Column { title: "iter", width: 5, right: true, text: |row| row.iterations.to_string() },
+    Column {
+        title: "state",
+        width: 20,
+        right: false,
+        text: |row| row.state.as_str().trim_start_matches("EXIT_").to_owned(),
+    },
+    Column { title: "iter", width: 4, right: true, text: |row| row.iterations.to_string() },
     Column {
         title: "residual",
-        width: 12,
+        width: 9,
         right: true,
         text: |row| row.residual.as_ref().map_or_else(|| "null".to_owned(), ToString::to_string),
     },
@@ -202,10 +207,18 @@ const COLUMNS: [Column; 7] = [
         title: "cost",
         width: 9,
         right: true,
-        text: |row| row.cost.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string),
+        text: |row| row.cost.as_ref().map_or_else(|| "unknown".to_owned(), |cost| format!("${cost}")),
     },
-    Column { title: "started", width: 19, right: false, text: |row| row.started.to_string() },
+    Column { title: "started UTC", width: 11, right: false, text: |row| minute(row.started.as_str()) },
 ];
+
+/// Day and minute of a time stamp; what is none is shown as it is.
+fn minute(ts: &str) -> String {
+    match (ts.get(5..10), ts.get(10..11), ts.get(11..16)) {
+        (Some(day), Some("T"), Some(minute)) => format!("{day} {minute}"),
+        _ => ts.to_owned(),
+    }
+}
 
 impl Runs {
     fn table(&self, pen: &mut Pen<'_>, rows: &[RunRow], shown: Option<&RunId>) {

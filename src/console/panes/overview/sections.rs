@@ -73,11 +73,20 @@ impl View<'_> {
         Span::styled(text.into(), self.scene.theme.style(role))
     }
 
+    /// How long something has lasted. While the run waits for a person no frame is drawn, so that a duration
+    /// would be wrong by the time it is read: then it is said since when.
+    fn how_long(&self, since: &str, before: &str) -> String {
+        if self.scene.run.operator.waits() && self.scene.run.halt.is_none() {
+            return format!("since {}", self.scene.clock(since));
+        }
+        format!("{before}{}", widget::duration(activity::age(self.scene, since)))
+    }
+
     /// What happens, for how long; below it what stands behind it.
     fn now(&self, pen: &mut Pen<'_>) {
         let scene = self.scene;
         let now = activity::now(scene, self.recent);
-        let for_long = widget::duration(now.for_millis(scene));
+        let for_long = self.how_long(&now.since, "");
         let columns = u16::try_from(widget::width(&for_long)).unwrap_or(0) + 2;
         let room = pen.width().saturating_sub(columns);
         let line = Line::from(vec![
@@ -144,8 +153,7 @@ impl View<'_> {
         if let Some(noted) = self.recent.entered(run)
             && run.halt.is_none()
         {
-            let long = widget::duration(activity::age(scene, &noted.ts));
-            title.push(self.span(format!(" for {long}"), Role::Muted));
+            title.push(self.span(format!(" {}", self.how_long(&noted.ts, "for ")), Role::Muted));
         }
         let from = run.last_edge.map(|(from, _)| format!("from {from}")).unwrap_or_default();
         head(buffer, area, scene, Line::from(title), &from);

@@ -1,0 +1,85 @@
+//! Everything an operator looks at, by name: how to get there.
+
+use nightloop::console::model::Screen;
+use nightloop::console::screens::ready::Ready;
+use nightloop::console::screens::welcome::Welcome;
+use nightloop::console::theme::Theme;
+use nightloop::machine::event::{Event, PauseBegan, PauseRequested};
+use nightloop::model::safe::Safe;
+
+use super::operator::{Operator, Recorded};
+
+pub type Size = (u16, u16);
+
+/// A name, and a console that shows it.
+pub type Sight = (&'static str, fn(Theme, Size) -> Operator);
+
+pub const PANES: [Sight; 8] = [
+    ("1-overview", |theme, size| at_work(theme, size, "1")),
+    ("2-agent", |theme, size| at_work(theme, size, "2")),
+    ("3-learnings", |theme, size| at_work(theme, size, "3")),
+    ("4-plan", |theme, size| at_work(theme, size, "4")),
+    ("5-evidence", |theme, size| at_work(theme, size, "5")),
+    ("6-timeline", |theme, size| at_work(theme, size, "6")),
+    ("7-changes", |theme, size| at_work(theme, size, "7")),
+    ("0-runs", |theme, size| at_work(theme, size, "0")),
+];
+
+pub const OTHERS: [Sight; 9] = [
+    ("ready", ready),
+    ("welcome", welcome),
+    ("inbox-empty", |theme, size| at_work(theme, size, "i")),
+    ("inbox-refinement", |theme, size| at(Recorded::demo().at_refinement(), theme, size, "i")),
+    ("inbox-action", |theme, size| at(Recorded::demo().at_action(), theme, size, "i")),
+    ("help", |theme, size| at_work(theme, size, "?")),
+    ("palette", |theme, size| at_work(theme, size, ":")),
+    ("quit", |theme, size| at_work(theme, size, "q")),
+    ("why", |theme, size| at(Recorded::demo().at_action(), theme, size, "w")),
+];
+
+pub const ENDED: [Sight; 8] = [
+    ("ended-1-overview", |theme, size| ended(theme, size, "1")),
+    ("ended-2-agent", |theme, size| ended(theme, size, "2")),
+    ("ended-3-learnings", |theme, size| ended(theme, size, "3")),
+    ("ended-4-plan", |theme, size| ended(theme, size, "4")),
+    ("ended-5-evidence", |theme, size| ended(theme, size, "5")),
+    ("ended-6-timeline", |theme, size| ended(theme, size, "6")),
+    ("ended-7-changes", |theme, size| ended(theme, size, "7")),
+    ("asked-1-overview", |theme, size| at(Recorded::demo().at_action(), theme, size, "1")),
+];
+
+fn at(count: usize, theme: Theme, size: Size, keys: &str) -> Operator {
+    let mut operator = Operator::watching(Recorded::demo(), count, theme, size);
+    operator.press(keys);
+    operator
+}
+
+pub fn at_work(theme: Theme, size: Size, keys: &str) -> Operator {
+    at(Recorded::demo().at_work(), theme, size, keys)
+}
+
+pub fn ended(theme: Theme, size: Size, keys: &str) -> Operator {
+    at(Recorded::demo().events.len(), theme, size, keys)
+}
+
+/// Held by the operator.
+pub fn paused(theme: Theme, size: Size) -> Operator {
+    let mut operator = at_work(theme, size, "1");
+    operator.happen(PauseRequested { by: "ann (console)".into() });
+    operator.happen(PauseBegan {});
+    operator
+}
+
+pub fn welcome(theme: Theme, size: Size) -> Operator {
+    Operator::before(Screen::Welcome(Welcome::default()), theme, size)
+}
+
+pub fn ready(theme: Theme, size: Size) -> Operator {
+    let Event::RunStarted(started) = &Recorded::demo().stamped(0).event else { panic!("the first event") };
+    let prompt =
+        nightloop::playbook::prompts::render(nightloop::model::ids::Role::Scout, &started.declaration.criteria())
+            .unwrap();
+    let notes = vec![Safe::line("the sandbox is not enforced here: agents and checks run with your rights")];
+    let ready = Ready::new((*started.declaration).clone(), Safe::line("/tmp/slug"), Safe::lines(&prompt), notes);
+    Operator::before(Screen::Ready(Box::new(ready)), theme, size)
+}
