@@ -92,6 +92,8 @@ pub struct Model {
     pub panes: Panes,
     pub shown: PaneId,
     pub overlays: Vec<Box<dyn Overlay>>,
+    /// The inbox while it is closed, with what was begun in it.
+    pub inbox: Option<Box<dyn Overlay>>,
     pub keymap: Keymap,
     /// A line for the operator that goes away with the next key.
     pub message: Option<Message>,
@@ -116,6 +118,7 @@ impl Model {
             panes,
             shown: PaneId::Overview,
             overlays: Vec::new(),
+            inbox: None,
             keymap,
             message: None,
             size: Rect::new(0, 0, 80, 24),

@@ -175,7 +175,9 @@ fn follow(model: &mut Model, response: Response) -> Vec<Cmd> {
     match response.next {
         Next::Stay => {}
         Next::Close => {
-            model.overlays.pop();
+            let closed = model.overlays.pop();
+            // Choices and notes that were begun are there when it is opened again.
+            model.inbox = closed.filter(|overlay| overlay.name() == "inbox").or(model.inbox.take());
         }
         Next::Push(overlay) => model.overlays.push(overlay),
         Next::Replace(overlay) => {
@@ -226,7 +228,11 @@ fn act(model: &mut Model, action: Action) -> Vec<Cmd> {
         Action::ShowChanges => show(model, PaneId::Changes),
         Action::NextPane => step_pane(model, 1),
         Action::PreviousPane => step_pane(model, PaneId::ALL.len() - 1),
-        Action::OpenInbox => open(model, Inbox::default()),
+        Action::OpenInbox => {
+            let inbox = model.inbox.take().unwrap_or_else(|| Box::new(Inbox::default()));
+            model.overlays.push(inbox);
+            Vec::new()
+        }
         Action::Why => tell_why(model),
         Action::Pause => order_pause(model),
         Action::Stop => open(model, Confirm::stop()),

@@ -3,6 +3,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
+use super::action::Action;
 use super::ascii;
 use super::bars::{self, HeaderInfo};
 use super::model::{Model, Screen};
@@ -87,5 +88,10 @@ fn hints(model: &Model, stage: &Stage<'_>) -> Vec<(String, &'static str)> {
         return Vec::new();
     }
     let scopes = model.scopes();
-    model.keymap.hints_for(&scopes, |action| allowed::why_not(action, &scopes, stage).is_none())
+    let mut hints = model.keymap.hints_for(&scopes, |action| allowed::why_not(action, &scopes, stage).is_none());
+    let paused = stage.scene.is_some_and(|scene| scene.run.operator.pause.is_some());
+    for (_, hint) in hints.iter_mut().filter(|(_, hint)| paused && *hint == Action::Pause.hint()) {
+        *hint = "go on";
+    }
+    hints
 }

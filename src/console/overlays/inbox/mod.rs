@@ -27,7 +27,7 @@ use super::super::cmd::{Cmd, EditPurpose, Loaded};
 use super::super::theme::Role;
 use super::input::{Input, Lines};
 use super::sheet::cancels;
-use super::{Next, Overlay, Response, Stage};
+use super::{Help, Next, Overlay, Response, Stage};
 use crate::machine::operator::{Decision, DecisionStatus};
 use crate::model::decision::{Answer, DecisionId, MAX_TEXT, Request};
 use crate::model::ids::RunId;
@@ -192,11 +192,21 @@ impl Inbox {
         let Some(decision) = self.decision(stage) else { return Vec::new() };
         match &decision.request {
             Request::Refinement { before, after, .. } => {
+                // Once it is closed, what was decided is shown, not what could have been.
+                let after = match decision.closed_with() {
+                    Some(Answer::Approve { result }) => result,
+                    _ => after,
+                };
+                let refused = decision.status == DecisionStatus::Closed && !approved(decision);
                 let cmds = [before, after].into_iter().filter_map(|digest| self.blobs.ask(digest)).collect();
                 if let (Some(before), Some(after)) = (self.blobs.text(before), self.blobs.text(after)) {
                     let draft = self.drafts.entry(decision.id).or_default();
                     if draft.review.is_none() {
-                        draft.review = Some(Review::new(before, after));
+                        let mut review = Review::new(before, after);
+                        if refused {
+                            review.leave_all();
+                        }
+                        draft.review = Some(review);
                     }
                 }
                 cmds
@@ -224,6 +234,15 @@ impl Inbox {
             KeyCode::BackTab => self.step(false, stage),
             _ => match (stage.keymap.action(&[Scope::Inbox, Scope::Move, Scope::Global], key), decision) {
                 (Some(Action::OpenInbox | Action::Quit | Action::Back), _) => return Response::close(),
+                // What a pause asks for may need one.
+                (Some(Action::OpenShell), _) => return Response::cmd(Cmd::Shell),
+                (Some(Action::Help), _) => {
+                    return Response::then(Next::Push(Box::new(Help::new(&[
+                        Scope::Inbox,
+                        Scope::Move,
+                        Scope::Global,
+                    ]))));
+                }
                 (Some(Action::Right), _) => self.step(true, stage),
                 (Some(Action::Left), _) => self.step(false, stage),
                 // Where there is nothing to take or leave, the key keeps its meaning.
@@ -241,6 +260,10 @@ impl Inbox {
         }
         Response::stay()
     }
+}
+
+fn approved(decision: &Decision) -> bool {
+    matches!(decision.closed_with(), Some(Answer::Approve { .. }))
 }
 
 /// What became of a decision, for the one who watched.

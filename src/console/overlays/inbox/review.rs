@@ -62,6 +62,11 @@ impl Review {
         self.cursor = self.cursor.saturating_sub(1);
     }
 
+    /// None of it.
+    pub fn leave_all(&mut self) {
+        self.taken.fill(false);
+    }
+
     /// Changes taken, and all.
     pub fn counts(&self) -> (usize, usize) {
         (self.taken.iter().filter(|taken| **taken).count(), self.taken.len())

@@ -13,7 +13,7 @@ use crate::console::charts::machine;
 use crate::console::charts::pen::Pen;
 use crate::console::charts::residual::{self, Scale, Series};
 use crate::console::recent::Recent;
-use crate::console::scene::Scene;
+use crate::console::scene::{Link, Scene};
 use crate::console::theme::Role;
 use crate::console::widget;
 use crate::machine::operator::Pause;
@@ -85,6 +85,24 @@ impl View<'_> {
     /// What happens, for how long; below it what stands behind it.
     fn now(&self, pen: &mut Pen<'_>) {
         let scene = self.scene;
+        if let (Link::Lost(why), None) = (scene.link, &scene.run.halt) {
+            let text = format!("{} the run cannot be followed: {}", pen.glyphs().no, Safe::line(why));
+            pen.line(
+                0,
+                0,
+                widget::clip_line(scene.theme, Line::from(self.span(text, Role::Bad)), usize::from(pen.width())),
+            );
+            if pen.height() > 1 {
+                let next =
+                    "`nightloop status` says how it is; `nightloop resume` goes on, `nightloop attach` looks again.";
+                pen.line(
+                    0,
+                    1,
+                    widget::clip_line(scene.theme, Line::from(self.span(next, Role::Text)), usize::from(pen.width())),
+                );
+            }
+            return;
+        }
         let now = activity::now(scene, self.recent);
         let for_long = self.how_long(&now.since, "");
         let columns = u16::try_from(widget::width(&for_long)).unwrap_or(0) + 2;
