@@ -54,6 +54,9 @@ pub(super) struct Break {
     pub detail: String,
     /// Whether older segments hold it: then it cannot be a torn tail.
     old: bool,
+    /// The length of a last line without an end. Nothing followed it when it was read; what follows by the
+    /// time of a second look was written meanwhile, by a writer that is alive.
+    unfinished: Option<u64>,
     newer: Option<u64>,
     /// Whether the line is whole in itself and only `genesis.json` contradicts it.
     pub blames_genesis: bool,
@@ -163,7 +166,7 @@ impl Scanner {
             return Err(place.broken("the line is longer than any nightloop writes"));
         }
         if !raw.ended {
-            return Err(place.broken("the line does not end in a newline"));
+            return Err(place.unfinished(raw.length));
         }
         let line = match line::parse(raw.bytes) {
             Ok(line) => line,
@@ -244,8 +247,14 @@ impl Place<'_> {
             detail,
             old: self.old,
             newer: None,
+            unfinished: None,
             blames_genesis: false,
         }
+    }
+
+    fn unfinished(&self, bytes: u64) -> Stop {
+        let detail = "the line does not end in a newline".to_owned();
+        Stop::Broken(Box::new(Break { unfinished: Some(bytes), ..self.at(detail) }))
     }
 
     fn broken(&self, detail: impl Into<String>) -> Stop {
@@ -278,6 +287,9 @@ impl Break {
         }
         if self.old {
             return Ok(Verdict::Refused(self.corrupt()));
+        }
+        if let Some(bytes) = self.unfinished {
+            return Ok(Verdict::Torn { bytes });
         }
         let mut lines = Lines::open(&self.path, self.offset).map_err(at(&self.path))?;
         let mut bytes = 0;

@@ -44,3 +44,32 @@ fn an_unfinished_line_is_not_there_yet() {
     assert!(follower.take(10).unwrap().is_empty());
     assert_eq!(follower.next_seq(), 1);
 }
+
+#[test]
+fn a_follower_beside_a_busy_writer_never_sees_damage() {
+    let fixture = Scratch::on_disk();
+    let writer = fixture.writer(fixture.fresh(), WriterOptions { segment_events: 500, ..WriterOptions::default() });
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..300 {
+                writer.append_blocking((0..8).map(|n| draft(number * 8 + n)).collect()).unwrap();
+            }
+            done.store(true, std::sync::atomic::Ordering::SeqCst);
+        });
+        let mut follower = Follower::new(&fixture.run);
+        let mut seen = 0u64;
+        loop {
+            let finished = done.load(std::sync::atomic::Ordering::SeqCst);
+            let records = follower.take(100).unwrap();
+            for record in &records {
+                assert_eq!(record.seq, seen);
+                seen += 1;
+            }
+            if records.is_empty() && finished {
+                break;
+            }
+        }
+        assert!(seen >= 2_400, "{seen}");
+    });
+}

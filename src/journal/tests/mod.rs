@@ -43,7 +43,15 @@ struct Scratch {
 impl Scratch {
     fn new() -> Self {
         // In memory where possible: these tests are about the order of syncs, not their cost.
-        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        Self::in_dir(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
+    }
+
+    /// Where a reader can see half of a write, as on most disks.
+    fn on_disk() -> Self {
+        Self::in_dir(tempfile::tempdir_in("target").or_else(|_| tempfile::tempdir()).unwrap())
+    }
+
+    fn in_dir(dir: tempfile::TempDir) -> Self {
         let run = RunDir::create(&dir.path().join("RUN"), br#"{"run":"RUN"}"#).unwrap();
         Self { dir, run }
     }
