@@ -108,7 +108,14 @@ fn watched(dir: &Path, name: &str, iterations: usize) -> (Duration, u64, u64) {
 fn stuck(dir: &Path, name: &str, iterations: usize) -> Duration {
     let started = Instant::now();
     let hosted = start(dir, name, iterations);
-    let viewer = client::connect(hosted.run_dir.path(), "stuck", false, Some(0)).unwrap();
+    // The socket opens a moment after the run.
+    let viewer = loop {
+        match client::connect(hosted.run_dir.path(), "stuck", false, Some(0)) {
+            Ok(viewer) => break viewer,
+            Err(error) => assert!(!hosted.is_over() && started.elapsed() < Duration::from_secs(5), "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
     hosted.join().unwrap();
     let took = started.elapsed();
     drop(viewer);
