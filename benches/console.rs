@@ -130,7 +130,10 @@ fn keys(lines: usize) {
         let before = terminal.stats();
         let mut samples = Vec::with_capacity(PRESSES);
         for number in 0..PRESSES {
-            let name = ["up", "up", "down", "pageup", "pagedown"][number % 5];
+            let name = match pane {
+                PaneId::Overview => ["left", "right", "v"][number % 3],
+                _ => ["up", "up", "down", "pageup", "pagedown"][number % 5],
+            };
             let started = Instant::now();
             operator.tell(Msg::Key(key(name)));
             draw(&mut terminal, &operator);

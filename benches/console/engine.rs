@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use nightloop::agent::rehearsal::Speed;
 use nightloop::console::feed::Update;
 use nightloop::console::model::Screen;
+use nightloop::console::scene::Link;
 use nightloop::console::source;
 use nightloop::console::theme::Theme;
 use nightloop::console::update::Msg;
@@ -84,6 +85,8 @@ fn watched(dir: &Path, name: &str, iterations: usize) -> (Duration, u64, u64) {
         let mut drawn = Instant::now();
         while let Some(updates) = source.updates.blocking_recv() {
             let over = updates.iter().any(|update| matches!(update, Update::Ended));
+            let lost = updates.iter().find(|update| matches!(update, Update::Linked(Link::Lost(_))));
+            assert!(lost.is_none(), "the console lost the run: {lost:?}");
             operator.tell(Msg::Feed(updates));
             if drawn.elapsed() >= Duration::from_millis(33) {
                 draw(&mut terminal, &operator);
@@ -105,7 +108,14 @@ fn watched(dir: &Path, name: &str, iterations: usize) -> (Duration, u64, u64) {
 fn stuck(dir: &Path, name: &str, iterations: usize) -> Duration {
     let started = Instant::now();
     let hosted = start(dir, name, iterations);
-    let viewer = client::connect(hosted.run_dir.path(), "stuck", false, Some(0)).unwrap();
+    // The socket opens a moment after the run.
+    let viewer = loop {
+        match client::connect(hosted.run_dir.path(), "stuck", false, Some(0)) {
+            Ok(viewer) => break viewer,
+            Err(error) => assert!(!hosted.is_over() && started.elapsed() < Duration::from_secs(5), "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
     hosted.join().unwrap();
     let took = started.elapsed();
     drop(viewer);

@@ -202,7 +202,8 @@ mod tests {
         let hints = keymap.hints(&scopes, false);
         assert_eq!(hints[0], ("f".to_owned(), "filter"));
         assert_eq!(hints[1], ("enter".to_owned(), "go to moment"));
-        assert_eq!(hints[2], ("i".to_owned(), "inbox"));
+        assert_eq!(hints[2], ("L".to_owned(), "live"));
+        assert_eq!(hints[3], ("i".to_owned(), "inbox"));
         assert!(!hints.iter().any(|(key, does)| key == "enter" && *does == "open"), "{hints:?}");
         assert!(hints.iter().any(|(_, does)| *does == "STOP"));
         let looking = keymap.hints(&scopes, true);

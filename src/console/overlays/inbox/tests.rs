@@ -428,7 +428,7 @@ fn who_may_only_look_answers_nothing() {
     earlier.live = false;
     let mut replay = asked(permission(), "why");
     replay.link = Link::Replay { playing: false, speed: 1, at: 3, of: 9 };
-    for (staged, why) in [(attached, "read-only"), (earlier, "an earlier moment"), (replay, "replaying")] {
+    for (staged, why) in [(attached, "read-only"), (earlier, "an earlier moment"), (replay, "a replay")] {
         let mut inbox = open(&staged);
         let screen = staged.screen(&mut inbox, 80, 20);
         assert!(screen.contains("Cannot be answered here") && screen.contains(why), "{screen}");
