@@ -168,7 +168,8 @@ fn nothing_that_is_shown_acts() {
     screen.show_pane("2");
     screen.sees("beforeafter");
     screen.show_pane("7");
-    screen.sees("odd.md");
+    screen.press("[");
+    screen.sees("n0beforeafter");
     is_plain(&screen);
     assert!(screen.told().titles.iter().any(|title| title.contains("beforeafter")), "{:?}", screen.told().titles);
     screen.press("1 q");
