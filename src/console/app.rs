@@ -220,6 +220,8 @@ impl App<'_> {
     }
 
     fn tell(&mut self, msg: Msg, input: &mut Option<Input>) -> Option<Exit> {
+        #[cfg(debug_assertions)]
+        fail_on_purpose(&msg);
         let is_key = matches!(msg, Msg::Key(_) | Msg::Paste(_));
         let cmds = update(&mut self.model, msg, now_ms());
         for cmd in cmds {
@@ -383,6 +385,16 @@ fn draft(name: &str, text: &str) -> std::io::Result<tempfile::NamedTempFile> {
     let file = tempfile::Builder::new().prefix("nightloop-").suffix(&ending.unwrap_or_default()).tempfile()?;
     std::fs::write(file.path(), text)?;
     Ok(file)
+}
+
+/// A test sees what a fault of the console does to the terminal and to the run. Release builds have none.
+#[cfg(debug_assertions)]
+#[expect(clippy::panic, reason = "it is the fault that the test needs")]
+fn fail_on_purpose(msg: &Msg) {
+    let pressed = matches!(msg, Msg::Key(key) if key.code == crossterm::event::KeyCode::F(12));
+    if pressed && std::env::var_os("NIGHTLOOP_PANIC_KEY").is_some() {
+        panic!("F12, with NIGHTLOOP_PANIC_KEY set");
+    }
 }
 
 fn now_ms() -> i64 {

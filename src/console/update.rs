@@ -127,8 +127,6 @@ fn retitle(model: &mut Model) -> Option<Cmd> {
 // --- keys
 
 fn press(model: &mut Model, key: KeyEvent) -> Vec<Cmd> {
-    #[cfg(debug_assertions)]
-    fail_on_purpose(key);
     model.message = None;
     if !model.overlays.is_empty() {
         let response = model.on_stage(|overlays, stage| overlays.last_mut().map(|overlay| overlay.key(key, stage)));
@@ -143,15 +141,6 @@ fn press(model: &mut Model, key: KeyEvent) -> Vec<Cmd> {
     }
     let scopes = model.scopes();
     model.keymap.action(&scopes, key).map(|action| act(model, action)).unwrap_or_default()
-}
-
-/// A test sees what a fault of the console does to the terminal and to the run. Release builds have none.
-#[cfg(debug_assertions)]
-#[expect(clippy::panic, reason = "it is the fault that the test needs")]
-fn fail_on_purpose(key: KeyEvent) {
-    if key.code == crossterm::event::KeyCode::F(12) && std::env::var_os("NIGHTLOOP_PANIC_KEY").is_some() {
-        panic!("F12, with NIGHTLOOP_PANIC_KEY set");
-    }
 }
 
 fn point(model: &mut Model, mouse: MouseEvent) -> Vec<Cmd> {
