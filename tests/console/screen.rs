@@ -257,12 +257,6 @@ impl Screen {
         let _ = rustix::process::kill_process_group(pid, signal);
     }
 
-    /// The state of the process as the system names it: R, S, T, Z, ...
-    pub fn process_state(&self) -> Option<char> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).ok()?;
-        stat.rsplit_once(") ")?.1.chars().next()
-    }
-
     /// Is the terminal's mode as it was found?
     pub fn has_old_mode(&self) -> bool {
         let master = self.master.as_ref().unwrap();

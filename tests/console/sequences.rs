@@ -15,6 +15,8 @@ pub struct Spoken {
     pub notices: usize,
     pub titles: Vec<String>,
     pub clipboard: usize,
+    /// The character before.
+    pub last: Option<char>,
     /// The parameters of every SGR.
     pub colours: BTreeSet<String>,
 }
@@ -26,9 +28,12 @@ impl vte::Perform for Spoken {
     fn print(&mut self, c: char) {
         let acts =
             matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-        if c.is_control() || acts {
+        // A joiner belongs between the parts of an emoji, and nowhere else.
+        let joins = c == '\u{200d}' && self.last.is_some_and(|last| last >= '\u{2190}');
+        if c.is_control() || (acts && !joins) {
             self.hidden.insert(c);
         }
+        self.last = Some(c);
     }
 
     fn execute(&mut self, byte: u8) {

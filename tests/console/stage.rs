@@ -85,10 +85,24 @@ impl Stage {
         self.open(arguments, WIDE, &[])
     }
 
+    /// The program as a job of a shell, which can stop and go on. The shell says when it stopped; a line brings
+    /// it back.
+    pub fn job(&self, arguments: &[&str]) -> Screen {
+        let script = "set -m; \"$@\"; echo the job stopped; read _; fg >/dev/null";
+        let mut command = CommandBuilder::new("sh");
+        command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_nightloop")]);
+        command.args(arguments);
+        self.start(command, WIDE, &[])
+    }
+
     /// The program on a terminal, with other variables. An empty value takes one away.
     pub fn open(&self, arguments: &[&str], size: (u16, u16), environment: &[(&str, &str)]) -> Screen {
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_nightloop"));
         command.args(arguments);
+        self.start(command, size, environment)
+    }
+
+    fn start(&self, mut command: CommandBuilder, size: (u16, u16), environment: &[(&str, &str)]) -> Screen {
         command.cwd(&self.bench.workspace);
         command.env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
