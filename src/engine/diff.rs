@@ -78,15 +78,48 @@ fn read_small(path: &Path) -> Option<Vec<u8>> {
 }
 
 fn one_file(change: &Change, old: Option<Vec<u8>>, new: Option<Vec<u8>>) -> String {
+    // A name with a line break would be two lines of the diff.
+    let path = if change.path.contains(char::is_control) {
+        format!("\"{}\"", change.path.escape_default())
+    } else {
+        change.path.clone()
+    };
     let texts = (old.map(String::from_utf8), new.map(String::from_utf8));
     let (Some(Ok(old)), Some(Ok(new))) = texts else {
         let digest = change.sha256.map_or_else(|| "deleted".to_owned(), |sha256| sha256.to_string());
-        return format!("--- a/{path}\n+++ b/{path}\n[binary, large or not kept: now {digest}]\n", path = change.path);
+        return format!("--- a/{path}\n+++ b/{path}\n[binary, large or not kept: now {digest}]\n");
     };
     let (from, to) = match change.kind {
-        ChangeKind::Added => ("/dev/null".to_owned(), format!("b/{}", change.path)),
-        ChangeKind::Modified => (format!("a/{}", change.path), format!("b/{}", change.path)),
-        ChangeKind::Deleted => (format!("a/{}", change.path), "/dev/null".to_owned()),
+        ChangeKind::Added => ("/dev/null".to_owned(), format!("b/{path}")),
+        ChangeKind::Modified => (format!("a/{path}"), format!("b/{path}")),
+        ChangeKind::Deleted => (format!("a/{path}"), "/dev/null".to_owned()),
     };
-    TextDiff::from_lines(old.as_str(), new.as_str()).unified_diff().header(&from, &to).to_string()
+    // Only a newline ends a line, as in every other reader of diffs; a lone carriage return does not.
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
+    TextDiff::configure().newline_terminated(true).diff_slices(&old, &new).unified_diff().header(&from, &to).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn diff(path: &str, old: &str, new: &str) -> String {
+        let change = Change { path: path.to_owned(), kind: ChangeKind::Modified, sha256: None };
+        one_file(&change, Some(old.into()), Some(new.into()))
+    }
+
+    #[test]
+    fn a_carriage_return_ends_no_line_and_a_name_stays_on_one() {
+        let patch = diff("a\nb", "one\n", "one\rtwo\rthree\nfour\n");
+        let lines: Vec<&str> = patch.split('\n').collect();
+        assert_eq!(lines[0], "--- a/\"a\\nb\"");
+        assert_eq!(lines[2], "@@ -1 +1,2 @@");
+        assert_eq!(lines[3..6], ["-one", "+one\rtwo\rthree", "+four"]);
+    }
+
+    #[test]
+    fn a_missing_last_newline_is_told() {
+        let patch = diff("a", "one\ntwo", "one\ntwo\n");
+        assert!(patch.contains("-two\n\\ No newline at end of file\n+two\n"), "{patch}");
+    }
 }
