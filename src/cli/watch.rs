@@ -33,6 +33,9 @@ use crate::playbook::prompts;
 use super::hold::{self, Held};
 use super::{Outcome, auto, order, outcome, text};
 
+/// Runs that are looked at before the first frame.
+const NEWEST: usize = 20;
+
 /// How the console looks.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Look {
@@ -323,11 +326,24 @@ fn look_on(
     show(model, Some(source), root, settings, &mut Looking { root: root.clone() })
 }
 
+/// What waits for this operator in other directories, as far as the newest runs tell.
+fn waiting_elsewhere(root: &StateRoot) -> Option<Message> {
+    let newest = root.runs().into_iter().rev().take(NEWEST);
+    let open = newest.filter_map(|run| session::read_state(root, &run).ok()).map(|state| state.operator.open().count());
+    let waiting: Vec<usize> = open.filter(|count| *count > 0).collect();
+    let text = match (waiting.len(), waiting.iter().sum::<usize>()) {
+        (0, _) => return None,
+        (1, 1) => "a decision waits for you in another directory: 0 shows the runs".to_owned(),
+        (runs, decisions) => format!("{decisions} decisions wait for you in {runs} runs: 0 shows them"),
+    };
+    Some(Message { tone: Tone::Info, text: Safe::line(&text) })
+}
+
 /// The first screen in a directory without a loop.
 pub fn welcome(look: &Look) -> Result<Option<Choice>, EngineError> {
     let settings = look.settings()?;
     let root = StateRoot::locate()?;
-    let model = model(&settings, Screen::Welcome(Welcome::default()), false, None);
+    let model = model(&settings, Screen::Welcome(Welcome::default()), false, waiting_elsewhere(&root));
     match show(model, None, &root, settings, &mut Looking { root: root.clone() })? {
         Exit::Chosen(choice) => Ok(Some(choice)),
         Exit::Detached | Exit::Left | Exit::Lost | Exit::Terminated => Ok(None),

@@ -5,6 +5,7 @@
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::super::widget::width;
+use crate::console::prose::{self, Break};
 use crate::model::safe::Safe;
 
 /// Columns of a tab.
@@ -17,32 +18,10 @@ pub(super) fn whole(line: &str) -> String {
     Safe::escaped(&line).as_str().to_owned()
 }
 
-/// Breaks a harmless line at blanks; a word that is too long is broken where it must.
+/// Breaks a harmless line at blanks; a word that is too long is broken where it must. Blanks inside a row stay:
+/// what is shown may be typed.
 pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
-    let columns = columns.max(1);
-    let mut rows: Vec<String> = Vec::new();
-    let mut row = String::new();
-    let mut used = 0;
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let wide = width(word);
-        if used > 0 && used + 1 + wide <= columns {
-            row.push(' ');
-            row.push_str(word);
-            used += 1 + wide;
-            continue;
-        }
-        if used > 0 {
-            rows.push(std::mem::take(&mut row));
-        }
-        let mut pieces = fold(word, columns);
-        row = pieces.pop().unwrap_or_default();
-        used = width(&row);
-        rows.append(&mut pieces);
-    }
-    if !row.is_empty() || rows.is_empty() {
-        rows.push(row);
-    }
-    rows
+    prose::rows(text, columns, Break::Words).filter_map(|range| text.get(range)).map(str::to_owned).collect()
 }
 
 /// Breaks a harmless line where it is full, keeping every blank: for commands and files.
