@@ -100,11 +100,11 @@ fn only_its_verification_closes_a_pause() {
     let state = before("decision.settled", 1);
     let Some(decision) = state.operator.unsettled() else { panic!("an answer waits to be carried out") };
     let events = recorded();
-    let settled = events.iter().filter_map(|stamped| match &stamped.event {
+    let mut settled = events.iter().filter_map(|stamped| match &stamped.event {
         Event::DecisionSettled(settled) if settled.id == decision.id => Some(settled.clone()),
         _ => None,
     });
-    let honest: DecisionSettled = settled.last().unwrap();
+    let honest: DecisionSettled = settled.next_back().unwrap();
     assert!(then(&mut state.clone(), honest.clone(), 1).is_ok());
     let mut failed = honest.clone();
     failed.check.as_mut().unwrap().end = ProbeEnd::Exited(1);
