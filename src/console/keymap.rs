@@ -3,7 +3,7 @@
 //! Role: looking keys up and showing them. Not its role: performing actions, reading the file system.
 //! Invariants: a key means one action in any place. Where places lie over each other the nearer one wins:
 //! overlay, then pane, then replay, then moving, then global; and such a win is only allowed where
-//! [`clash`] lists it, so that no key silently changes its meaning.
+//! `clash` lists it, so that no key silently changes its meaning.
 
 mod clash;
 mod file;

@@ -1,6 +1,6 @@
 //! The plan: what has to be true at the end, whether it is, and what proves it.
 //!
-//! Not here: checking. An [`Item`](items::Item) is anything a playbook works off; the pane does not know which
+//! Not here: checking. An `Item` is anything a playbook works off; the pane does not know which
 //! playbook it came from. Invariants: "met" is what the engine certified; a green check whose guards were
 //! changed is shown as not accepted, never as met.
 
