@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+pub use crate::console::widget::count;
 use crate::model::safe::{Safe, is_forbidden};
 
 /// Untrusted text as one line that may be printed.
@@ -48,19 +49,6 @@ pub fn duration(millis: u64) -> String {
         60_000..3_600_000 => format!("{} min {} s", millis / 60_000, millis / 1_000 % 60),
         _ => format!("{} h {} min", millis / 3_600_000, millis / 60_000 % 60),
     }
-}
-
-/// A count with thousands set apart.
-pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 #[cfg(test)]
