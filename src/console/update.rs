@@ -218,7 +218,8 @@ fn act(model: &mut Model, action: Action) -> Vec<Cmd> {
         Action::NextPane => step_pane(model, 1),
         Action::PreviousPane => step_pane(model, PaneId::ALL.len() - 1),
         Action::OpenInbox => {
-            let inbox = model.inbox.take().unwrap_or_else(|| Box::new(Inbox::default()));
+            let mut inbox = model.inbox.take().unwrap_or_else(|| Box::new(Inbox::default()));
+            inbox.reopened();
             model.overlays.push(inbox);
             Vec::new()
         }

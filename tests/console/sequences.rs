@@ -10,7 +10,7 @@ pub struct Spoken {
     /// Control characters outside of sequences, by how often.
     pub controls: Vec<u8>,
     /// Characters that show nothing or act, though they came as text.
-    pub hidden: BTreeSet<char>,
+    pub hidden: BTreeSet<String>,
     pub bells: usize,
     pub notices: usize,
     pub titles: Vec<String>,
@@ -31,7 +31,7 @@ impl vte::Perform for Spoken {
         // A joiner belongs between the parts of an emoji, and nowhere else.
         let joins = c == '\u{200d}' && self.last.is_some_and(|last| last >= '\u{2190}');
         if c.is_control() || (acts && !joins) {
-            self.hidden.insert(c);
+            self.hidden.insert(format!("{c:?} after {:?}", self.last));
         }
         self.last = Some(c);
     }

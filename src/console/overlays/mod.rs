@@ -109,6 +109,9 @@ pub trait Overlay {
         Vec::new()
     }
 
+    /// It was closed, kept, and is opened again.
+    fn reopened(&mut self) {}
+
     /// The whole area that panes have. Called before `key` and `view`.
     fn resize(&mut self, _area: Rect) {}
 

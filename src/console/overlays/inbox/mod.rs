@@ -351,6 +351,16 @@ impl Overlay for Inbox {
         self.draw(frame, area, stage);
     }
 
+    fn reopened(&mut self) {
+        // Whoever opens it reads what it opens on: the oldest decision that waits.
+        self.selected = None;
+        self.seen = None;
+        self.moved_ms = None;
+        self.following = true;
+        self.mode = Mode::Browse;
+        self.notice = None;
+    }
+
     fn name(&self) -> &'static str {
         "inbox"
     }
