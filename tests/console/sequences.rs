@@ -28,8 +28,8 @@ impl vte::Perform for Spoken {
     fn print(&mut self, c: char) {
         let acts =
             matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-        // A joiner belongs between the parts of an emoji, and nowhere else.
-        let joins = c == '\u{200d}' && self.last.is_some_and(|last| last >= '\u{2190}');
+        // A joiner belongs between the parts of an emoji (the oldest of which is ©), behind a mark at most.
+        let joins = c == '\u{200d}' && self.last.is_some_and(|last| last >= '\u{a9}');
         if c.is_control() || (acts && !joins) {
             self.hidden.insert(format!("{c:?} after {:?}", self.last));
         }
