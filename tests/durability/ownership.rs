@@ -52,7 +52,9 @@ fn stop_ends_a_running_run_and_refuses_an_ended_one() {
     assert_eq!(engine.end().0, 4);
     assert!(survivors(&run).is_empty());
     bench.nightloop(&["verify"]).expect(0);
+    // The operator's own stop would be taken back; this one is somebody else's.
     let stop = bench.workspace.join("scratch/STOP");
+    fs::write(&stop, "").unwrap();
     let hint = bench.nightloop(&["resume"]).expect(75);
     assert!(hint.stderr.contains("scratch/STOP") && hint.stderr.contains("remove it"), "{}", hint.stderr);
     fs::remove_file(stop).unwrap();
