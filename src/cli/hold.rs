@@ -16,6 +16,7 @@ use futures_util::FutureExt as _;
 use rustix::process::{Pid, Signal};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::console::terminal::LEAVE;
 use crate::engine::error::EngineError;
 use crate::engine::host::runtime;
 
@@ -45,6 +46,7 @@ pub fn hold(ground: Ground) -> Result<u8, EngineError> {
     if ground == Ground::Nothing {
         command.stdin(Stdio::null()).stdout(Stdio::null());
     }
+    let found = rustix::termios::tcgetattr(io::stdin()).ok();
     let mut child = command.spawn().map_err(failed)?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let (news, heard) = tokio::sync::mpsc::unbounded_channel();
@@ -66,7 +68,7 @@ pub fn hold(ground: Ground) -> Result<u8, EngineError> {
             let _ = news.send(News::Ended(status));
         }
     });
-    runtime()?.block_on(stand_by(pid, heard, meeting)).map_err(failed)
+    runtime()?.block_on(stand_by(pid, heard, meeting, found)).map_err(failed)
 }
 
 enum News {
@@ -79,6 +81,7 @@ async fn stand_by(
     pid: Option<Pid>,
     mut heard: tokio::sync::mpsc::UnboundedReceiver<News>,
     meeting: tempfile::TempDir,
+    found: Option<rustix::termios::Termios>,
 ) -> io::Result<u8> {
     // Nobody else comes through the door, and it does not stay when nobody came.
     let mut meeting = Some(meeting);
@@ -108,7 +111,12 @@ async fn stand_by(
                     while interrupted.recv().now_or_never().flatten().is_some() {}
                     while quit.recv().now_or_never().flatten().is_some() {}
                 }
-                Some(News::Ended(status)) => return Ok(exit_code(status)),
+                Some(News::Ended(status)) => {
+                    if status.signal().is_some() {
+                        restore(found.as_ref());
+                    }
+                    return Ok(exit_code(status));
+                }
                 None => return Ok(0),
             },
             _ = resized.recv() => pass_on(Signal::WINCH),
@@ -121,6 +129,14 @@ async fn stand_by(
             }
         }
     }
+}
+
+/// A process that was killed could not give the terminal back; we can.
+fn restore(found: Option<&rustix::termios::Termios>) {
+    let Some(found) = found else { return };
+    text::raw(LEAVE.as_bytes());
+    let _ = rustix::termios::tcsetattr(io::stdin(), rustix::termios::OptionalActions::Now, found);
+    text::line("the process of the run was killed; `nightloop resume` goes on with it");
 }
 
 /// Does what the held process asks; a code means that we are no longer needed.

@@ -85,3 +85,15 @@ fn a_suspended_console_gives_the_terminal_back_while_the_run_goes_on() {
     screen.ends_with(0);
     stage.verify(0);
 }
+
+#[test]
+fn a_killed_engine_leaves_a_terminal_that_works() {
+    let stage = Stage::of(asking(question()));
+    let mut screen = stage.screen(&["run", "--start"]);
+    screen.sees("1 waiting");
+    let engine = rustix::process::Pid::from_raw(stage.engine()).unwrap();
+    rustix::process::kill_process(engine, Signal::KILL).unwrap();
+    let view = screen.ends_with(137);
+    assert!(view.restored() && view.has("nightloop resume"), "{}", view.text);
+    assert!(screen.has_old_mode());
+}

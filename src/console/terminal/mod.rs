@@ -25,6 +25,7 @@ pub use manners::{Manners, Notices};
 pub use restore::restore_now;
 use screen::Screen;
 pub use screen::Stats;
+pub use words::LEAVE;
 
 /// Longer texts do not go to the clipboard: terminals drop them, or worse, half of them.
 pub const LARGEST_COPY: usize = 100 << 10;
