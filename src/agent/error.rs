@@ -43,13 +43,36 @@ pub enum CallError {
     BadReply(String),
     /// The client cannot be built from its settings.
     Config(String),
+    /// An agent program ended without finishing its turn.
+    Program { fault: ProgramFault, message: String, retry_after: Option<Duration> },
+}
+
+/// Why an agent program did not finish its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ProgramFault {
+    /// Its service asks it to wait.
+    RateLimit,
+    /// Its account is out of money or quota.
+    SpendLimit,
+    /// It is not signed in, or its key is not accepted.
+    Auth,
+    /// It ended by itself with an error, or by a signal.
+    Crash,
+    /// It wrote nothing for too long, and was ended.
+    Silent,
+    /// Its turn took too long, and was ended.
+    TooLong,
+    /// It could not be started.
+    NotStarted,
+    /// The conversation no longer fits its model.
+    ContextFull,
 }
 
 impl CallError {
     /// How long the server asked us to wait, when it did.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            CallError::Http { retry_after, .. } => *retry_after,
+            CallError::Http { retry_after, .. } | CallError::Program { retry_after, .. } => *retry_after,
             CallError::StreamError { .. }
             | CallError::StreamCut { .. }
             | CallError::Connect(_)
@@ -99,6 +122,19 @@ impl fmt::Display for CallError {
             CallError::TooLarge(what) => write!(f, "too large: {}", text(what)),
             CallError::BadReply(why) => {
                 write!(f, "the model server's reply is not a Messages API reply: {}", text(why))
+            }
+            CallError::Program { fault, message, retry_after: _ } => {
+                let what = match fault {
+                    ProgramFault::RateLimit => "was asked to wait by its service",
+                    ProgramFault::SpendLimit => "has reached its account's limit",
+                    ProgramFault::Auth => "is not signed in",
+                    ProgramFault::Crash => "ended before its turn was finished",
+                    ProgramFault::Silent => "wrote nothing for too long and was ended",
+                    ProgramFault::TooLong => "took too long and was ended",
+                    ProgramFault::NotStarted => "could not be started",
+                    ProgramFault::ContextFull => "ran out of context",
+                };
+                write!(f, "the agent program {what}: {}", text(message))
             }
             CallError::Config(why) => write!(f, "the model client cannot be set up: {}", text(why)),
         }

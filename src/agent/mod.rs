@@ -17,6 +17,7 @@ mod envelope;
 pub mod error;
 mod headers;
 pub mod message;
+pub mod program;
 pub mod rehearsal;
 pub mod request;
 pub mod retry;
@@ -30,7 +31,7 @@ mod sample_streams;
 mod wire_tests;
 
 pub use anthropic::{Anthropic, AnthropicConfig, AuthStyle};
-pub use error::CallError;
+pub use error::{CallError, ProgramFault};
 pub use message::{Backend, Block, Delta, RateLimits, RateWindow, Reply, ToolInput, Usage};
 pub use request::{PrefixMismatch, Request, Thinking, ThinkingDisplay};
 pub use retry::{RetryClass, classify, delay};

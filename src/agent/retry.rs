@@ -7,7 +7,7 @@
 //! Invariants: no wait is shorter than the server asked for; our own back-off never exceeds
 //! [`BACKOFF_CAP`]; a spend limit, a refused key and a broken request are never repeated.
 
-use super::error::CallError;
+use super::error::{CallError, ProgramFault};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ use std::time::Duration;
 pub const BACKOFF_CAP: Duration = Duration::from_secs(300);
 /// Attempts after which a transient fault is called permanent.
 pub const TRANSIENT_ATTEMPTS: u32 = 300;
+/// Attempts after which a program that breaks down is given up.
+pub const CRASH_ATTEMPTS: u32 = 3;
 
 const BACKOFF_BASE: Duration = Duration::from_millis(500);
 /// Full jitter may draw zero; this keeps a dead server from being hammered.
@@ -32,6 +34,8 @@ pub enum RetryClass {
     Overloaded,
     /// A fault that usually passes: wait, at most [`TRANSIENT_ATTEMPTS`] times.
     Transient,
+    /// An agent program broke down: try again, at most [`CRASH_ATTEMPTS`] times. A turn of it is dear.
+    Crashed,
     /// The key is not accepted: pause.
     Auth,
     /// The request does not fit: make it smaller once.
@@ -52,6 +56,13 @@ pub fn classify(error: &CallError) -> RetryClass {
         }
         CallError::TooLarge(_) => RetryClass::TooLarge,
         CallError::Tls(_) | CallError::Config(_) => RetryClass::Fatal,
+        CallError::Program { fault, .. } => match fault {
+            ProgramFault::RateLimit => RetryClass::RateLimited,
+            ProgramFault::SpendLimit => RetryClass::SpendLimit,
+            ProgramFault::Auth => RetryClass::Auth,
+            ProgramFault::Crash | ProgramFault::Silent => RetryClass::Crashed,
+            ProgramFault::TooLong | ProgramFault::NotStarted | ProgramFault::ContextFull => RetryClass::Fatal,
+        },
     }
 }
 
@@ -133,7 +144,8 @@ pub fn delay(class: RetryClass, attempt: u32, retry_after: Option<Duration>, jit
     match class {
         RetryClass::SpendLimit | RetryClass::Auth | RetryClass::TooLarge | RetryClass::Fatal => None,
         RetryClass::Transient if attempt >= TRANSIENT_ATTEMPTS => None,
-        RetryClass::Transient | RetryClass::RateLimited | RetryClass::Overloaded => {
+        RetryClass::Crashed if attempt >= CRASH_ATTEMPTS => None,
+        RetryClass::Transient | RetryClass::Crashed | RetryClass::RateLimited | RetryClass::Overloaded => {
             Some(backoff(attempt, jitter).max(retry_after.unwrap_or_default()))
         }
     }

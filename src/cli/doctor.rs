@@ -64,6 +64,7 @@ fn declared(here: &Path, file: &LoopFile, findings: &mut Findings) {
                 let key = std::env::var_os(variable).filter(|key| !key.is_empty()).map(|_| ());
                 findings.note(key.ok_or_else(|| format!("{variable} is not set")), &format!("agent {name}: a key"));
             }
+            BackendName::Openai | BackendName::Command | BackendName::Acp => {}
             BackendName::Rehearsal => {
                 let script = agent.script.as_deref().unwrap_or_default();
                 let there = here.join(script).is_file();

@@ -10,6 +10,7 @@ use crate::machine::entry::describe_end;
 use crate::machine::event::{Event, Phase};
 use crate::machine::fold::Stamped;
 use crate::machine::run::RunState;
+use crate::model::act::Act;
 use crate::model::certificate::CertificateKind;
 
 use super::text;
@@ -140,6 +141,18 @@ fn describe(state: &RunState, event: &Event) -> Option<String> {
                 .map_or_else(|| format!("{:?}", finished.outcome).to_lowercase(), |c| format!("exit {c}"));
             format!("it{it}    … {exit} ({})", text::duration(finished.millis))
         }
+        Event::AgentActed(acted) => {
+            let calls = acted.acts.iter().filter_map(|act| match act {
+                Act::Called { tool, input, .. } => Some(format!("{tool} {input}")),
+                _ => None,
+            });
+            let calls: Vec<String> = calls.map(|call| text::safe(&call)).collect();
+            if calls.is_empty() {
+                return None;
+            }
+            format!("it{it}  it says it runs: {}", calls.join(" · "))
+        }
+        Event::AgentCalled(called) => format!("it{it}  {}", text::safe(&called.name)),
         Event::AgentFinished(finished) => {
             format!("it{it}  {} {}", finished.role, text::safe(&describe_end(&finished.end)))
         }

@@ -50,7 +50,15 @@ pub fn agent_at_work() -> Moment {
 pub fn requested(moment: Moment) -> Moment {
     let call = moment.run.current.as_ref().unwrap().call.as_ref().unwrap().started.call.clone();
     let request_sha256 = Digest::of(b"");
-    moment.then(LlmRequested { call, turn: 0, attempt: 0, request_sha256, reserved_tokens: 0 })
+    moment.then(LlmRequested {
+        call,
+        turn: 0,
+        attempt: 0,
+        request_sha256,
+        reserved_tokens: 0,
+        reserved_usd: None,
+        drop_blocks: false,
+    })
 }
 
 pub fn rate_limited() -> Moment {

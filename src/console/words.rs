@@ -152,6 +152,13 @@ pub fn describe(state: &RunState, event: &Event) -> Told {
             let told = Told::judged(Agent, !finished.is_error, format!("it{it}   ended: {end}"));
             Told { quiet: !finished.is_error, ..told }
         }
+        Event::AgentActed(acted) => {
+            Told::quiet(Agent, format!("it{it} the program tells what it does ({} acts)", acted.acts.len()))
+        }
+        Event::AgentCalled(called) => {
+            let told = Told::judged(Agent, !called.is_error, format!("it{it} {}", safe(&called.name)));
+            Told { quiet: !called.is_error, ..told }
+        }
         Event::ReportAccepted(accepted) => {
             Told::judged(Agent, true, format!("report accepted: {}", safe(&accepted.call)))
         }

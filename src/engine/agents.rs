@@ -176,6 +176,8 @@ impl Driver<'_> {
             attempt,
             request_sha256: Digest::of(&request.body()),
             reserved_tokens: body_tokens + u64::from(request.max_tokens),
+            reserved_usd: None,
+            drop_blocks: false,
         })
         .await?;
         let outcome = {
@@ -288,9 +290,13 @@ impl Driver<'_> {
                 cache_write: reply.usage.cache_creation_input_tokens,
                 cache_read: reply.usage.cache_read_input_tokens,
                 output: reply.usage.output_tokens,
+                thinking: reply.usage.thinking_tokens,
+                web_searches: 0,
             },
             cost_usd: agent.and_then(|agent| agent.cost(&reply.usage)),
             request_id: reply.request_id.clone(),
+            rate: None,
+            session: None,
         };
         self.record(responded).await
     }
@@ -317,10 +323,13 @@ impl Driver<'_> {
             RetryClass::SpendLimit => Some(Signal::SpendLimit),
             RetryClass::Auth => Some(Signal::DownstreamUnavailable),
             RetryClass::RateLimited | RetryClass::Overloaded if !fits => Some(Signal::RateLimit),
-            RetryClass::Transient if wait.is_none() || !fits => Some(Signal::DownstreamUnavailable),
+            RetryClass::Transient | RetryClass::Crashed if wait.is_none() || !fits => {
+                Some(Signal::DownstreamUnavailable)
+            }
             RetryClass::RateLimited
             | RetryClass::Overloaded
             | RetryClass::Transient
+            | RetryClass::Crashed
             | RetryClass::TooLarge
             | RetryClass::Fatal => None,
         };
@@ -457,6 +466,7 @@ const fn class_name(class: RetryClass) -> &'static str {
         RetryClass::RateLimited => "rate_limited",
         RetryClass::Overloaded => "overloaded",
         RetryClass::Transient => "transient",
+        RetryClass::Crashed => "crashed",
         RetryClass::Auth => "auth",
         RetryClass::TooLarge => "too_large",
         RetryClass::Fatal => "fatal",

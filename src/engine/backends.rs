@@ -39,6 +39,9 @@ impl Agents {
         for (name, decl) in declared.agents.iter() {
             let agent = match decl.backend {
                 BackendName::Anthropic => anthropic(name, decl)?,
+                BackendName::Openai | BackendName::Command | BackendName::Acp => {
+                    return Err(EngineError::usage(format!("agent `{name}`: this backend is not there yet"), ""));
+                }
                 BackendName::Rehearsal => agents.rehearsal(name, decl, workspace, speed).await?,
             };
             agents.by_name.insert(name.to_owned(), agent);

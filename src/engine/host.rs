@@ -188,7 +188,7 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, EngineError> {
 
 /// What must be known before anything is written.
 pub fn preflight(workspace: &Path, declared: &LoopFile) -> Result<(), EngineError> {
-    if declared.sandbox.mode == SandboxMode::Required {
+    if declared.sandbox.mode == Some(SandboxMode::Required) {
         let level = sandbox::detect();
         if level.name == "none" {
             return Err(EngineError::usage(

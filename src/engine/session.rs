@@ -279,6 +279,7 @@ fn run_started(run: &RunId, declaration: Declaration, patience: Patience) -> Run
         declaration: Box::new(declaration.file),
         budget,
         sandbox: sandbox::detect().name,
+        remembered: Vec::new(),
         warnings,
         patience,
     }

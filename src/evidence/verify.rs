@@ -247,6 +247,8 @@ fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Even
         | Event::ConversationExtended(_)
         | Event::ToolIntended(_)
         | Event::ToolFinished(_)
+        | Event::AgentActed(_)
+        | Event::AgentCalled(_)
         | Event::AgentFinished(_)
         | Event::ArtifactsCollected(_)
         | Event::BackpressureSeen(_)
@@ -310,6 +312,13 @@ fn blobs_of(event: &Event) -> Vec<Digest> {
         Event::AgentStarted(started) => vec![started.system, started.tools, started.message],
         Event::LlmResponded(reply) => vec![reply.message],
         Event::ConversationExtended(extended) => vec![extended.message],
+        Event::AgentCalled(called) => {
+            let text = match &called.text {
+                Text::Blob(digest) => Some(*digest),
+                Text::Inline(_) => None,
+            };
+            std::iter::once(called.input).chain(text).collect()
+        }
         Event::ToolFinished(finished) => {
             let text = match &finished.text {
                 Text::Blob(digest) => Some(*digest),
@@ -343,6 +352,7 @@ fn blobs_of(event: &Event) -> Vec<Digest> {
         | Event::PlanWritten(_)
         | Event::LlmRequested(_)
         | Event::LlmFailed(_)
+        | Event::AgentActed(_)
         | Event::ToolIntended(_)
         | Event::ReportAccepted(_)
         | Event::AgentFinished(_)

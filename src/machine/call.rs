@@ -20,6 +20,9 @@ const MAX_MALFORMED: u32 = 3;
 /// The same failing call with the same result this often in a row is no progress.
 const MAX_SAME: u32 = 4;
 
+/// The class of a refusal that dropping thinking blocks can mend, once per call.
+pub const PREFIX_MISMATCH: &str = "prefix_mismatch";
+
 /// A tool call of the latest reply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PendingTool {
@@ -62,6 +65,10 @@ pub struct CallState {
     pub malformed: u32,
     /// max_tokens was doubled this often.
     pub raised: u32,
+    /// The server refused a thinking block once: from then on it may leave such blocks out.
+    pub drop_blocks: bool,
+    /// A program's own name for this conversation.
+    pub session: Option<String>,
     /// A failure that no retry can mend.
     pub failed: Option<(String, String)>,
     same: u32,
@@ -102,6 +109,8 @@ impl CallState {
             continuations: 0,
             malformed: 0,
             raised: 0,
+            drop_blocks: false,
+            session: None,
             failed: None,
             same: 0,
             last_outcome: None,
@@ -119,6 +128,7 @@ impl CallState {
             Event::LlmFailed(failed) => {
                 self.request_open = false;
                 self.attempts += 1;
+                self.drop_blocks |= failed.class == PREFIX_MISMATCH;
                 if failed.wait_millis.is_none() {
                     self.failed = Some((failed.class.clone(), failed.message.clone()));
                 }
@@ -151,6 +161,9 @@ impl CallState {
     }
 
     fn take_reply(&mut self, reply: &LlmResponded) {
+        if reply.session.is_some() {
+            self.session.clone_from(&reply.session);
+        }
         self.request_open = false;
         self.attempts = 0;
         self.turn += 1;

@@ -31,7 +31,7 @@ pub use operator::*;
 pub use probe::*;
 
 /// Journals written by a newer reducer are not resumed.
-pub const REDUCER_VERSION: u32 = 2;
+pub const REDUCER_VERSION: u32 = 3;
 
 macro_rules! events {
     ($($variant:ident = $kind:literal),+ $(,)?) => {
@@ -93,6 +93,8 @@ events! {
     ConversationExtended = "conversation.extended",
     ToolIntended = "tool.intended",
     ToolFinished = "tool.finished",
+    AgentActed = "agent.acted",
+    AgentCalled = "agent.called",
     ReportAccepted = "report.accepted",
     AgentFinished = "agent.finished",
     ArtifactsCollected = "artifacts.collected",
@@ -147,7 +149,11 @@ pub struct RunStarted {
     pub loop_sha256: Digest,
     pub declaration: Box<LoopFile>,
     pub budget: Effective,
+    /// The level that is enforced around tools and checks, as the sandbox names it.
     pub sandbox: String,
+    /// Rules that the operator had remembered for this workspace; they stand beside the declared ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remembered: Vec<String>,
     pub warnings: Vec<String>,
     /// What happens to a decision nobody answers.
     #[serde(default)]

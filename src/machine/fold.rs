@@ -2,6 +2,7 @@
 //!
 //! A journal whose events do not fit together is reported, not smoothed over.
 
+use crate::model::act::Act;
 use crate::model::decimal::Exact;
 use crate::model::decision::Mode;
 
@@ -178,11 +179,14 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
             call(state)?.apply(event);
         }
         Event::ToolIntended(_) => {
-            state.spent.tool_calls += 1;
-            state.spent.iteration_tool_calls += 1;
-            current(state)?.spend.tool_calls += 1;
+            count_tool_calls(state, 1)?;
             call(state)?.apply(event);
         }
+        Event::AgentActed(acted) => {
+            let calls = acted.acts.iter().filter(|act| matches!(act, Act::Called { .. })).count() as u64;
+            count_tool_calls(state, calls)?;
+        }
+        Event::AgentCalled(_) => count_tool_calls(state, 1)?,
         Event::ToolFinished(_) | Event::ConversationExtended(_) => call(state)?.apply(event),
         Event::ReportAccepted(accepted) => {
             let paraphrase = call(state)?.started.paraphrase;
@@ -301,6 +305,14 @@ fn resume(state: &mut RunState) {
     if let Some(call) = state.current.as_mut().and_then(|iteration| iteration.call.as_mut()) {
         call.failed = None;
     }
+}
+
+fn count_tool_calls(state: &mut RunState, calls: u64) -> Result<(), &'static str> {
+    state.spent.tool_calls = state.spent.tool_calls.saturating_add(calls);
+    state.spent.iteration_tool_calls = state.spent.iteration_tool_calls.saturating_add(calls);
+    let spend = &mut current(state)?.spend;
+    spend.tool_calls = spend.tool_calls.saturating_add(calls);
+    Ok(())
 }
 
 /// Unknown plus anything is unknown.

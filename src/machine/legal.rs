@@ -68,6 +68,11 @@ pub fn legal(state: &RunState, event: &Event) -> Result<(), String> {
             let running = state.current.as_ref().is_some_and(|iteration| iteration.call.is_some());
             if running { Ok(()) } else { Err("no agent is running".to_owned()) }
         }
+        Event::AgentActed(_) | Event::AgentCalled(_) => {
+            only_in(&agents_run)?;
+            let open = state.current.as_ref().and_then(|iteration| iteration.call.as_ref());
+            if open.is_some_and(|call| call.request_open) { Ok(()) } else { Err("no program is at work".to_owned()) }
+        }
         Event::ArtifactsCollected(_) => only_in(&[CollectArtifacts]),
         Event::ResidualMeasured(_) => only_in(&[DreamGoal, CollectArtifacts, CheckHalting]),
         Event::CertificateIssued(_) => only_in(&[CollectArtifacts, CheckHalting]),

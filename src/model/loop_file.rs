@@ -4,8 +4,10 @@
 //! [`Diagnostic`] with a place. What is merely *missing* is not an error here: the machine turns it
 //! into EXIT_NEED_INFO, so that the reason is recorded.
 
+mod agent;
 mod agents;
 mod criteria;
+mod safety;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,8 +24,12 @@ use super::ids::Role;
 use super::learnings::SpecVersion;
 use super::rung::Rung;
 
+pub use agent::{
+    AgentDecl, Auth, BackendName, CacheDecl, Effort, PriceDecl, ProgramProfile, PromptBy, ThinkingDecl, WebDecl,
+};
 pub use agents::Agents;
 pub use criteria::{CriterionDecl, CriterionFull};
+pub use safety::{NetworkDecl, Otherwise, PermissionsDecl, SandboxDecl, SandboxMode};
 
 /// A declaration larger than this is refused before it is read.
 pub const MAX_BYTES: u64 = 1 << 20;
@@ -114,112 +120,6 @@ pub struct NorthstarDecl {
     pub measure: BTreeMap<String, Vec<String>>,
     /// Why this loop may succeed without moving a metric (infrastructure work).
     pub neutral_reason: Option<String>,
-}
-
-/// A configured way to run a role.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct AgentDecl {
-    pub backend: BackendName,
-    pub model: Option<String>,
-    pub effort: Option<Effort>,
-    pub base_url: Option<String>,
-    /// The environment variable that holds the key (default ANTHROPIC_API_KEY).
-    pub api_key_env: Option<String>,
-    pub auth: Option<Auth>,
-    pub api_version: Option<String>,
-    pub max_tokens: Option<u32>,
-    /// The rehearsal script, relative to the workspace.
-    pub script: Option<String>,
-    pub price: Option<PriceDecl>,
-}
-
-/// US dollars per million tokens, as decimal strings.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PriceDecl {
-    #[schemars(with = "String")]
-    pub input: Exact,
-    #[schemars(with = "String")]
-    pub output: Exact,
-    #[schemars(with = "Option<String>")]
-    pub cache_read: Option<Exact>,
-    #[schemars(with = "Option<String>")]
-    pub cache_write: Option<Exact>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum BackendName {
-    Anthropic,
-    Rehearsal,
-}
-
-impl BackendName {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic",
-            Self::Rehearsal => "rehearsal",
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Auth {
-    Bearer,
-    XApiKey,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Effort {
-    Low,
-    Medium,
-    High,
-    Xhigh,
-    Max,
-}
-
-impl Effort {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-            Self::Xhigh => "xhigh",
-            Self::Max => "max",
-        }
-    }
-}
-
-/// Rules of the form `tool(pattern)`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PermissionsDecl {
-    #[serde(default)]
-    pub allow: Vec<String>,
-    #[serde(default)]
-    pub ask: Vec<String>,
-    #[serde(default)]
-    pub deny: Vec<String>,
-}
-
-/// What must be enforced around tools and checks.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SandboxDecl {
-    #[serde(default)]
-    pub mode: SandboxMode,
-}
-
-/// `required` refuses to start where the sandbox cannot be enforced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum SandboxMode {
-    Required,
-    #[default]
-    Off,
 }
 
 /// Evidence for rung 65537.
@@ -348,11 +248,8 @@ fn check(declared: &LoopFile, text: &str, file: &str) -> Result<(), Diagnostic> 
         }
     }
     for (name, agent) in declared.agents.iter() {
-        if agent.backend == BackendName::Rehearsal && agent.script.is_none() {
-            return Err(at(name, format!("agent `{name}` rehearses without a script"), "add `script: rehearsal.yaml`"));
-        }
-        if agent.backend == BackendName::Anthropic && agent.model.is_none() {
-            return Err(at(name, format!("agent `{name}` names no model"), "add `model: …`"));
+        if let Err((message, hint)) = agent.check(name) {
+            return Err(at(name, message, hint));
         }
     }
     if let Some(northstar) = &declared.northstar {

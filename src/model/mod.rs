@@ -1,5 +1,6 @@
 //! The nouns. No IO, no clock, no randomness, no async.
 
+pub mod act;
 pub mod budget;
 pub mod canonical;
 pub mod capsule;

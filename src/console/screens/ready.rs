@@ -252,8 +252,15 @@ impl Ready {
             body.entry(name, "no rules of your own", Role::Muted);
         }
         match self.declared.sandbox.mode {
-            SandboxMode::Required => body.entry("sandbox", "required: the run does not start without it", Role::Text),
-            SandboxMode::Off => body.entry("sandbox", "off: agents and checks run with your rights", Role::Warning),
+            Some(SandboxMode::Required) => {
+                body.entry("sandbox", "required: the run does not start without it", Role::Text)
+            }
+            Some(SandboxMode::Preferred) | None => {
+                body.entry("sandbox", "as strong as this machine allows", Role::Text);
+            }
+            Some(SandboxMode::Off) => {
+                body.entry("sandbox", "off: agents and checks run with your rights", Role::Warning)
+            }
         }
         let decl = self.declared.decisions.as_ref();
         let patience = Patience {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::act::Act;
 use crate::model::decimal::Exact;
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
@@ -32,6 +33,12 @@ pub struct LlmRequested {
     pub attempt: u32,
     pub request_sha256: Digest,
     pub reserved_tokens: u64,
+    /// The same in money, where the price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved_usd: Option<Exact>,
+    /// Is the server told to leave out thinking blocks that no longer fit? Only after it refused one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drop_blocks: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -40,6 +47,25 @@ pub struct Usage {
     pub cache_write: u64,
     pub cache_read: u64,
     pub output: u64,
+    /// Part of the output.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub thinking: u64,
+    /// Searches that the server ran.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub web_searches: u64,
+}
+
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// How much the server says is left before it asks to wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RateLeft {
+    pub requests: Option<u64>,
+    pub tokens: Option<u64>,
+    /// When the scarcer of the two is full again, RFC 3339.
+    pub reset: Option<String>,
 }
 
 /// One tool call as the model asked for it.
@@ -80,6 +106,34 @@ pub struct LlmResponded {
     /// `None`: the price of this model is unknown.
     pub cost_usd: Option<Exact>,
     pub request_id: Option<String>,
+    /// What the server says is left of its rate limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<RateLeft>,
+    /// A program's own name for the conversation, so that its next turn can go on in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+/// What an agent program was seen doing since the last such event.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentActed {
+    pub call: String,
+    pub turn: u32,
+    pub acts: Vec<Act>,
+}
+
+/// An agent program called a tool of ours in the middle of its turn; this is what it was told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentCalled {
+    pub call: String,
+    pub turn: u32,
+    /// Unique within the run's calls by programs.
+    pub id: String,
+    pub name: String,
+    /// The input, as a blob.
+    pub input: Digest,
+    pub is_error: bool,
+    pub text: Text,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
