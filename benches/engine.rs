@@ -101,6 +101,8 @@ fn requested(call: &str, attempt: u32) -> LlmRequested {
         attempt,
         request_sha256: Digest::of(b"request"),
         reserved_tokens: 9_000,
+        reserved_usd: None,
+        drop_blocks: false,
     }
 }
 
@@ -199,6 +201,7 @@ impl Story {
                 budget: budget::effective(&declared.budget, declared.profile),
                 declaration: Box::new(declared),
                 sandbox: "none".into(),
+                remembered: Vec::new(),
                 warnings: Vec::new(),
                 patience: nightloop::model::decision::Patience::STOP,
             }

@@ -16,6 +16,7 @@
 //! * memory is bounded by `keep_bytes` per stream; the count and digest cover everything read;
 //! * the child's environment is the allow-list, the additions, and the two markers.
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,8 +33,15 @@ pub use super::sweep::{become_subreaper, survivors, sweep};
 /// What is kept of each stream unless said otherwise.
 pub const KEEP_BYTES: usize = 1024 * 1024;
 
+/// A command's own ends of two pipes whose other ends somebody else reads and writes.
+#[derive(Debug)]
+pub struct Wires {
+    pub stdin: OwnedFd,
+    pub stdout: OwnedFd,
+}
+
 /// One command to run.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct CommandSpec {
     pub argv: Vec<String>,
     pub cwd: PathBuf,
@@ -46,6 +54,9 @@ pub struct CommandSpec {
     pub run_marker: String,
     /// Fed to the command; without it stdin is `/dev/null`.
     pub stdin: Option<Vec<u8>>,
+    /// In place of our own stdin and stdout: for a program that is talked to while it runs. Nothing of its
+    /// stdout is kept.
+    pub wires: Option<Wires>,
     /// What the command is meant to do. Not yet enforced: see [`super::sandbox::detect`].
     pub access: Access,
 }
@@ -61,6 +72,7 @@ impl CommandSpec {
             keep_bytes: KEEP_BYTES,
             run_marker: run_marker.into(),
             stdin: None,
+            wires: None,
             access: Access::ReadWrite,
         }
     }
@@ -116,7 +128,7 @@ pub async fn run(spec: CommandSpec, cancel: &CancellationToken) -> ProcessOutcom
     let (report, mut outcome) = tokio::sync::oneshot::channel();
     let supervise = move || {
         // A receiver that is gone means the future was dropped; there is nobody to tell.
-        let _ = report.send(supervise::supervise(&spec, stopped));
+        let _ = report.send(supervise::supervise(spec, stopped));
     };
     let thread = std::thread::Builder::new().name("command".to_owned()).spawn(supervise);
     if let Err(error) = thread {
@@ -158,7 +170,7 @@ pub(super) fn only_allowed_env(command: &mut Command) {
 }
 
 /// Builds the command, or says why it cannot be started.
-pub(super) fn build(spec: &CommandSpec, call: &str) -> Result<Command, String> {
+pub(super) fn build(spec: &mut CommandSpec, call: &str) -> Result<Command, String> {
     let Some((program, arguments)) = spec.argv.split_first() else {
         return Err("the command is empty; name a program".to_owned());
     };
@@ -177,6 +189,10 @@ pub(super) fn build(spec: &CommandSpec, call: &str) -> Result<Command, String> {
     command.env(RUN_VAR, &spec.run_marker).env(CALL_VAR, call);
     let stdin = if spec.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Taken, not copied: our copy would keep the pipes open after the command's end.
+    if let Some(wires) = spec.wires.take() {
+        command.stdin(wires.stdin).stdout(wires.stdout);
+    }
     Ok(command)
 }
 

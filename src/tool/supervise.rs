@@ -29,17 +29,17 @@ const DRAIN: Duration = Duration::from_secs(2);
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// Runs the command until it is over and nothing of it is left. `stop` closing means: cancel.
-pub(super) fn supervise(spec: &CommandSpec, stop: PipeReader) -> ProcessOutcome {
+pub(super) fn supervise(mut spec: CommandSpec, stop: PipeReader) -> ProcessOutcome {
     let call = process::new_call_id();
-    let spawned = process::build(spec, &call)
-        .and_then(|command| spawn::spawn(command, OnParentDeath::Kill).map_err(|error| why_not(spec, &error)));
+    let spawned = process::build(&mut spec, &call)
+        .and_then(|command| spawn::spawn(command, OnParentDeath::Kill).map_err(|error| why_not(&spec, &error)));
     let mut child = match spawned {
         Ok(child) => child,
         Err(why) => return ProcessOutcome::without_output(End::NotStarted(why)),
     };
     let leader = child.id();
     let since = sweep::start_time(leader);
-    let mut pipes = Pipes::new(&mut child, spec);
+    let mut pipes = Pipes::new(&mut child, &spec);
     let exit = Exit::of(leader);
 
     let stopped = match pipes.pump(Some(&exit), Some(&stop), after(spec.timeout)) {
