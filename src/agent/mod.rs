@@ -11,8 +11,10 @@
 //! * Text that comes from a server is bounded and stripped of control characters before it is
 //!   shown in an error.
 
+pub mod acp;
 pub mod anthropic;
 mod assemble;
+pub mod cli;
 mod envelope;
 pub mod error;
 mod headers;

@@ -30,6 +30,7 @@ use super::ask;
 use super::driver::{Cutoff, Driver, Guarded};
 use super::error::EngineError;
 use super::hub::{LiveKind, LiveText};
+use super::program;
 
 /// The skeptic sees this much of the diff; the rest is in the evidence.
 const MAX_DIFF_BYTES: usize = 60_000;
@@ -48,9 +49,17 @@ impl Driver<'_> {
             EngineError::usage(format!("no agent is declared for the {role}"), "add one under `agents`")
         })?;
         let name = name.to_owned();
-        let agent =
-            self.agents.get(&name).ok_or_else(|| EngineError::Internal(format!("agent {name} was not prepared")))?;
-        let (backend, model) = (agent.backend_name.to_owned(), agent.model.clone());
+        let (backend, model) = match (self.agents.get(&name), self.agents.program(&name)) {
+            (Some(agent), _) => (agent.backend_name, agent.model.clone()),
+            (None, Some(program)) => (program.backend_name(), program.model.clone().unwrap_or_else(|| program.name())),
+            (None, None) => return Err(EngineError::Internal(format!("agent {name} was not prepared"))),
+        };
+        let backend = backend.to_owned();
+        let tools = if self.agents.program(&name).is_some() {
+            Value::Array(program::tools_of(role)).to_string()
+        } else {
+            tools_json(role)
+        };
         let system = prompts::render(role, &self.session.state.criteria)?;
         let mut content = self.first_message(role, paraphrase)?;
         let words = self.words(role);
@@ -66,7 +75,7 @@ impl Driver<'_> {
             backend,
             model,
             system: self.session.blobs.put(system.as_bytes())?,
-            tools: self.session.blobs.put(tools_json(role).as_bytes())?,
+            tools: self.session.blobs.put(tools.as_bytes())?,
             message: self.session.blobs.put(message.to_string().as_bytes())?,
             paraphrase,
         };
@@ -159,6 +168,9 @@ impl Driver<'_> {
     async fn ask(&mut self) -> Result<(), EngineError> {
         if self.cut_if_exhausted().await? {
             return Ok(());
+        }
+        if self.agents.program(&self.call()?.started.agent).is_some() {
+            return self.ask_program().await;
         }
         let request = self.request()?;
         let body_tokens = estimate_tokens(request.body().len()) as u64;
@@ -301,7 +313,13 @@ impl Driver<'_> {
         self.record(responded).await
     }
 
-    async fn take_failure(&mut self, key: &str, turn: u32, attempt: u32, error: &CallError) -> Result<(), EngineError> {
+    pub(super) async fn take_failure(
+        &mut self,
+        key: &str,
+        turn: u32,
+        attempt: u32,
+        error: &CallError,
+    ) -> Result<(), EngineError> {
         let class = agent::classify(error);
         let jitter = jitter();
         let wait = agent::delay(class, attempt + 1, error.retry_after(), jitter);

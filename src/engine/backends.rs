@@ -10,6 +10,7 @@ use crate::model::decimal::Exact;
 use crate::model::loop_file::{AgentDecl, Auth, BackendName, LoopFile, PriceDecl};
 
 use super::error::EngineError;
+use super::program::Program;
 
 /// Tokens a reply may have when loop.yaml does not say.
 const DEFAULT_MAX_TOKENS: u32 = 16_384;
@@ -30,16 +31,21 @@ pub struct Agent {
 pub struct Agents {
     by_name: BTreeMap<String, Agent>,
     servers: Vec<Server>,
+    programs: BTreeMap<String, Program>,
 }
 
 impl Agents {
     /// Builds clients and starts rehearsal servers. Spends nothing.
     pub async fn prepare(declared: &LoopFile, workspace: &Path, speed: Speed) -> Result<Self, EngineError> {
-        let mut agents = Self { by_name: BTreeMap::new(), servers: Vec::new() };
+        let mut agents = Self { by_name: BTreeMap::new(), servers: Vec::new(), programs: BTreeMap::new() };
         for (name, decl) in declared.agents.iter() {
             let agent = match decl.backend {
                 BackendName::Anthropic => anthropic(name, decl)?,
-                BackendName::Openai | BackendName::Command | BackendName::Acp => {
+                BackendName::Command | BackendName::Acp => {
+                    agents.programs.insert(name.to_owned(), Program::of(decl));
+                    continue;
+                }
+                BackendName::Openai => {
                     return Err(EngineError::usage(format!("agent `{name}`: this backend is not there yet"), ""));
                 }
                 BackendName::Rehearsal => agents.rehearsal(name, decl, workspace, speed).await?,
@@ -51,6 +57,11 @@ impl Agents {
 
     pub fn get(&self, name: &str) -> Option<&Agent> {
         self.by_name.get(name)
+    }
+
+    /// The agent of this name, if it is a program.
+    pub fn program(&self, name: &str) -> Option<&Program> {
+        self.programs.get(name)
     }
 
     async fn rehearsal(

@@ -188,7 +188,7 @@ impl Driver<'_> {
         self.closed(intended.call.clone(), intended.id.clone(), ToolOutcomeKind::Refused, text)
     }
 
-    fn text(&self, text: &str) -> Result<Text, EngineError> {
+    pub(super) fn text(&self, text: &str) -> Result<Text, EngineError> {
         if text.len() <= Text::MAX_INLINE {
             return Ok(Text::Inline(text.to_owned()));
         }
@@ -297,7 +297,7 @@ impl Driver<'_> {
     }
 
     /// The cited paths that exist now, with their digests: files of the tree, and outputs of the checks.
-    fn resolve(&self, report: &Report) -> Result<BTreeMap<String, Digest>, EngineError> {
+    pub(super) fn resolve(&self, report: &Report) -> Result<BTreeMap<String, Digest>, EngineError> {
         let cited = report.cited_paths();
         if cited.is_empty() {
             return Ok(BTreeMap::new());

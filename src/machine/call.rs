@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
+use crate::model::loop_file::BackendName;
 use crate::model::report;
 
 use super::event::{AgentEnd, AgentStarted, Event, ExtendedBecause, LlmResponded, ReplyMove, Text, ToolUse};
@@ -119,6 +120,11 @@ impl CallState {
 
     pub fn role(&self) -> Role {
         self.started.role
+    }
+
+    /// Does a program with tools of its own answer, not a model server?
+    pub fn is_program(&self) -> bool {
+        [BackendName::Command, BackendName::Acp].iter().any(|name| name.name() == self.started.backend)
     }
 
     /// Folds the events of this call.

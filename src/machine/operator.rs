@@ -317,6 +317,9 @@ fn legal_asker(state: &RunState, asked: &DecisionAsked) -> Result<(), String> {
             (request, _) => Err(format!("nobody asks for a {} here", request.name())),
         };
     };
+    if let Some(call) = call.filter(|call| call.is_program()) {
+        return legal_asker_of_program(call, by, &asked.request);
+    }
     let waits = |call: &&CallState| {
         let mut tools = call.tools.iter().filter(|tool| tool.tool_use.id == by.tool && tool.phase == ToolPhase::Asked);
         call.started.call == by.call && call.turn == by.turn && tools.next().is_some()
@@ -338,6 +341,26 @@ fn legal_asker(state: &RunState, asked: &DecisionAsked) -> Result<(), String> {
                 Err(format!("only {ASK_TOOL} asks this"))
             }
         }
+    }
+}
+
+/// A program asks in the middle of its turn. It names its asks itself; the engine makes the names.
+fn legal_asker_of_program(call: &CallState, by: &AskedBy, request: &Request) -> Result<(), String> {
+    if call.started.call != by.call || call.turn != by.turn {
+        return Err("another turn asks this".to_owned());
+    }
+    // A report that came as text is an ordinary tool call; that asks for nothing.
+    if !call.request_open {
+        return Err("no program is at work".to_owned());
+    }
+    match request {
+        Request::Tampering { .. } | Request::SpendLimit { .. } => Err("no program asks this".to_owned()),
+        Request::HumanAction { .. }
+        | Request::Question { .. }
+        | Request::Permission { .. }
+        | Request::Refinement { .. }
+        | Request::Vision { .. }
+        | Request::Escalation { .. } => Ok(()),
     }
 }
 

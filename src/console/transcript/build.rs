@@ -51,9 +51,11 @@ pub struct Context {
     /// What the tools of the latest reply are given, by id.
     inputs: HashMap<String, Vec<String>>,
     /// Tool calls without a result.
-    open: HashMap<String, u64>,
+    pub(super) open: HashMap<String, u64>,
     /// Live items that gave way, with what stands for them: a reader may be there.
     moved: Vec<(u64, u64)>,
+    /// The turn of a program whose words stand here already.
+    pub(super) said: Option<(String, u32)>,
 }
 
 impl Transcript {
@@ -75,14 +77,14 @@ impl Transcript {
         self.context.moved.iter().find(|(from, _)| *from == id).map(|(_, to)| *to)
     }
 
-    fn new_item(&self, kind: Kind, seq: u64) -> Item {
+    pub(super) fn new_item(&self, kind: Kind, seq: u64) -> Item {
         let mut item = Item::new(kind, seq, self.context.last_ms);
         item.role = self.context.role;
         item.iteration = self.context.iteration;
         item
     }
 
-    fn note(&mut self, seq: u64, tone: Tone, text: &str) -> u64 {
+    pub(super) fn note(&mut self, seq: u64, tone: Tone, text: &str) -> u64 {
         let mut item = self.new_item(Kind::Note(tone), seq);
         item.extend(Part::Text, prose::lines(text));
         self.push(item)
@@ -115,6 +117,8 @@ impl Transcript {
                     self.note(seq, Tone::Plain, "we asked it to go on after an empty reply");
                 }
             },
+            Event::AgentActed(acted) => self.acted(seq, acted),
+            Event::AgentCalled(called) => self.called(seq, called),
             Event::ToolIntended(intended) => self.tool(seq, intended),
             Event::ToolFinished(finished) => self.result(seq, finished, body),
             Event::ReportAccepted(accepted) => {
@@ -169,7 +173,9 @@ impl Transcript {
                 self.take_place(&live, LiveKind::Text, id);
             }
             Some(Value::Array(blocks)) => {
-                for block in blocks {
+                let said = self.context.said.take().is_some_and(|said| said == (reply.call.clone(), reply.turn));
+                let is_text = |block: &Value| block.get("type").and_then(Value::as_str) == Some("text");
+                for block in blocks.iter().filter(|block| !(said && is_text(block))) {
                     self.block(seq, block, &live);
                 }
             }
@@ -223,7 +229,7 @@ impl Transcript {
         }
     }
 
-    fn say(&mut self, seq: u64, kind: Kind, text: &str) -> u64 {
+    pub(super) fn say(&mut self, seq: u64, kind: Kind, text: &str) -> u64 {
         let mut item = self.new_item(kind, seq);
         item.extend(Part::Text, prose::lines(text.trim_matches('\n')));
         self.push(item)

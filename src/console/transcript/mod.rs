@@ -4,6 +4,7 @@
 //! Invariants: adding costs what is added; looking costs what is looked at; what is kept is bounded, and how
 //! much was dropped is known.
 
+mod acts;
 mod build;
 pub mod item;
 

@@ -1,0 +1,93 @@
+//! What a program is told: the role's prompt, the message of the turn, and how to hand in its report.
+
+use serde_json::Value;
+
+use crate::agent::program::Task;
+use crate::engine::driver::Driver;
+use crate::engine::error::EngineError;
+use crate::model::digest::Digest;
+use crate::model::report;
+
+use super::turn::Program;
+
+impl Driver<'_> {
+    /// The task of the next turn of the open call.
+    pub(super) fn task(&mut self, program: &Program) -> Result<Task, EngineError> {
+        let call = self.call()?.clone();
+        let system = String::from_utf8_lossy(&self.session.blobs.get(&call.started.system)?).into_owned();
+        let role = call.role();
+        let schema = report::schema(role).to_string();
+        let tool = report::tool_name(role);
+        let how = if program.takes_tools() {
+            format!("Hand in your report with the tool `{tool}` of the MCP server `nightloop`. If you cannot reach it,")
+        } else {
+            "When you are done,".to_owned()
+        };
+        let report =
+            format!("REPORT\n{how} end your answer with one fenced json block that fits this schema: {schema}");
+        let session = program.can_go_on().then(|| call.session.clone()).flatten();
+        let messages: Result<Vec<String>, EngineError> = call.messages.iter().map(|m| self.message_text(m)).collect();
+        let prompt = match messages?.as_slice() {
+            [] => String::new(),
+            [first] => format!("{first}\n{report}"),
+            // It remembers; only the latest is new.
+            [.., last] if session.is_some() => format!("{last}\n{report}"),
+            [first, earlier @ .., last] => {
+                let said = earlier.last().map(String::as_str).unwrap_or_default();
+                format!("{first}\nYOUR EARLIER ANSWER\n{said}\nNOW\n{last}\n{report}")
+            }
+        };
+        Ok(Task {
+            system,
+            prompt,
+            session,
+            model: program.model.clone(),
+            workspace: self.session.workspace.clone(),
+            read_only: !role.may_write(),
+            offer: None,
+        })
+    }
+
+    /// The words of a stored message.
+    fn message_text(&self, digest: &Digest) -> Result<String, EngineError> {
+        let message: Value = serde_json::from_slice(&self.session.blobs.get(digest)?)
+            .map_err(|e| EngineError::Internal(format!("message {}: {e}", digest.short())))?;
+        Ok(words(&message["content"]))
+    }
+}
+
+/// The text of a message's content: a string, or its text and result blocks.
+fn words(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => {
+            let texts = blocks.iter().filter_map(|block| match block["type"].as_str() {
+                Some("text") => block["text"].as_str().map(str::to_owned),
+                Some("tool_result") => {
+                    block["content"].as_str().map(|text| format!("Your report was answered: {text}"))
+                }
+                _ => None,
+            });
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn words_of_messages() {
+        assert_eq!(words(&json!("plain")), "plain");
+        let results = json!([
+            {"type": "tool_result", "tool_use_id": "r", "content": "the report does not fit", "is_error": true},
+            {"type": "text", "text": "OPERATOR\nbe quick"},
+            {"type": "tool_use", "id": "x", "name": "y", "input": {}},
+        ]);
+        assert_eq!(words(&results), "Your report was answered: the report does not fit\nOPERATOR\nbe quick");
+        assert_eq!(words(&json!(null)), "");
+    }
+}

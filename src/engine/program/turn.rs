@@ -1,0 +1,261 @@
+//! One turn of an agent program as a process: started, read, ended with everything it started.
+//!
+//! Not here: what the turn means. Whatever happens, nothing of the program is alive when [`run`] returns.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::cli::{self, Exit, Reader};
+use crate::agent::program::{Ask, Finished, Task};
+use crate::agent::{CallError, ProgramFault, Usage, acp};
+use crate::model::act::Act;
+use crate::model::decimal::Exact;
+use crate::model::loop_file::{AgentDecl, BackendName, PriceDecl, ProgramProfile, PromptBy};
+use crate::tool::process::{self, Access, CommandSpec, End, Wires};
+
+/// The longest silence when loop.yaml does not say: a build may take its time.
+const DEFAULT_SILENCE: Duration = Duration::from_secs(900);
+/// The longest turn when loop.yaml does not say.
+const DEFAULT_TURN: Duration = Duration::from_secs(4 * 3600);
+/// Stderr that is kept to tell how a turn ended.
+const KEEP_STDERR: usize = 64 * 1024;
+
+/// A program as declared, ready to be started.
+#[derive(Debug, Clone)]
+pub struct Program {
+    pub profile: ProgramProfile,
+    pub speaks_acp: bool,
+    pub argv: Vec<String>,
+    pub prompt_by: Option<PromptBy>,
+    /// Variables of our environment that it may see.
+    pub env: Vec<String>,
+    /// Folders it may write besides the workspace.
+    pub write: Vec<PathBuf>,
+    pub silence: Duration,
+    pub turn_limit: Duration,
+    pub model: Option<String>,
+    pub price: Option<PriceDecl>,
+}
+
+impl Program {
+    pub fn of(decl: &AgentDecl) -> Self {
+        let seconds = |given: Option<u64>, usual: Duration| given.map_or(usual, Duration::from_secs);
+        Self {
+            profile: decl.program_profile(),
+            speaks_acp: decl.backend == BackendName::Acp,
+            argv: decl.command.clone().unwrap_or_default(),
+            prompt_by: decl.prompt,
+            env: decl.env.clone(),
+            write: decl.write.iter().map(PathBuf::from).collect(),
+            silence: seconds(decl.silence_seconds, DEFAULT_SILENCE),
+            turn_limit: seconds(decl.turn_seconds, DEFAULT_TURN),
+            model: decl.model.clone(),
+            price: decl.price.clone(),
+        }
+    }
+
+    pub const fn backend_name(&self) -> &'static str {
+        if self.speaks_acp { BackendName::Acp.name() } else { BackendName::Command.name() }
+    }
+
+    /// The program's file name, for the record.
+    pub fn name(&self) -> String {
+        let program = self.argv.first().map_or("", String::as_str);
+        program.rsplit('/').next().unwrap_or(program).to_owned()
+    }
+
+    /// Can it be given our tools?
+    pub fn takes_tools(&self) -> bool {
+        self.speaks_acp || cli::takes_tools(self.profile)
+    }
+
+    /// Can a later turn go on in the same conversation?
+    pub fn can_go_on(&self) -> bool {
+        self.speaks_acp || self.profile != ProgramProfile::Plain
+    }
+}
+
+/// What a turn tells while it lasts.
+pub enum News {
+    Act(Act),
+    /// Everything spent so far.
+    Spent {
+        usage: Usage,
+        cost: Option<Exact>,
+    },
+    Ask(Ask),
+}
+
+/// When the program was last heard of.
+#[derive(Debug, Clone)]
+pub struct Heard(Arc<Mutex<Instant>>);
+
+impl Default for Heard {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Instant::now())))
+    }
+}
+
+impl Heard {
+    pub fn now(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    pub fn since(&self) -> Duration {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+}
+
+/// Runs one turn. Cancelling ends the program with everything it started.
+pub async fn run(
+    program: &Program,
+    task: &Task,
+    run_marker: &str,
+    tell: mpsc::Sender<News>,
+    heard: Heard,
+    cancel: &CancellationToken,
+) -> Result<Finished, CallError> {
+    let (argv, stdin, env) = if program.speaks_acp {
+        (program.argv.clone(), None, Vec::new())
+    } else {
+        let invocation = cli::invocation(program.profile, &program.argv, program.prompt_by, task)
+            .map_err(|why| not_started(&why))?;
+        (invocation.argv, invocation.stdin, invocation.env)
+    };
+    let mut spec = CommandSpec::new(argv, &task.workspace, run_marker);
+    // Silence and the turn's limit are watched by whoever attends, who knows about waiting for people.
+    spec.timeout = Duration::from_secs(7 * 24 * 3600);
+    spec.keep_bytes = KEEP_STDERR;
+    spec.access = if task.read_only { Access::ReadOnly } else { Access::ReadWrite };
+    let passed = program.env.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
+    spec.env = passed.chain(env).collect();
+    let broken = |e: std::io::Error| not_started(&format!("no pipe: {e}"));
+    let (from_program, its_stdout) = std::io::pipe().map_err(broken)?;
+    let (its_stdin, to_program) = std::io::pipe().map_err(broken)?;
+    spec.wires = Some(Wires { stdin: OwnedFd::from(its_stdin), stdout: OwnedFd::from(its_stdout) });
+    let reader = pipe::Receiver::from_owned_fd(OwnedFd::from(from_program)).map_err(broken)?;
+    let writer = pipe::Sender::from_owned_fd(OwnedFd::from(to_program)).map_err(broken)?;
+    let ending = CancellationToken::new();
+    let process = process::run(spec, &ending);
+    if program.speaks_acp {
+        converse(task, reader, writer, process, tell, &heard, cancel, &ending).await
+    } else {
+        read_out(program.profile, stdin, reader, writer, process, tell, &heard, cancel, &ending).await
+    }
+}
+
+/// A program that is told once and then only heard.
+#[allow(clippy::too_many_arguments)]
+async fn read_out(
+    profile: ProgramProfile,
+    stdin: Option<Vec<u8>>,
+    mut reader: pipe::Receiver,
+    mut writer: pipe::Sender,
+    process: impl Future<Output = process::ProcessOutcome>,
+    tell: mpsc::Sender<News>,
+    heard: &Heard,
+    cancel: &CancellationToken,
+    ending: &CancellationToken,
+) -> Result<Finished, CallError> {
+    let feed = async move {
+        if let Some(bytes) = stdin {
+            // A program that does not read its prompt says so itself.
+            let _ = tokio::io::AsyncWriteExt::write_all(&mut writer, &bytes).await;
+        }
+        drop(writer);
+    };
+    let listen = async {
+        let mut output = Reader::new(profile);
+        let mut buffer = vec![0; 64 * 1024];
+        let mut acts = Vec::new();
+        while let Ok(count @ 1..) = reader.read(&mut buffer).await {
+            heard.now();
+            output.push(&buffer[..count], &mut |act| acts.push(act));
+            for act in acts.drain(..) {
+                let _ = tell.send(News::Act(act)).await;
+            }
+            let _ = tell.send(News::Spent { usage: output.usage().clone(), cost: output.cost_usd() }).await;
+        }
+        output
+    };
+    let work = async { tokio::join!(feed, listen, process) };
+    tokio::pin!(work);
+    let ((), output, outcome) = tokio::select! {
+        done = &mut work => done,
+        () = cancel.cancelled() => {
+            ending.cancel();
+            work.await
+        }
+    };
+    let exit = match outcome.end {
+        End::Exited(code) => Exit::Code(code),
+        End::Signaled(signal) => Exit::Signal(signal),
+        End::TimedOut | End::Cancelled => Exit::Signal(9),
+        End::NotStarted(why) => return Err(not_started(&why)),
+    };
+    output.finish(exit, &outcome.stderr.bytes)
+}
+
+/// A program that is talked to.
+#[allow(clippy::too_many_arguments)]
+async fn converse(
+    task: &Task,
+    reader: pipe::Receiver,
+    writer: pipe::Sender,
+    process: impl Future<Output = process::ProcessOutcome>,
+    tell: mpsc::Sender<News>,
+    heard: &Heard,
+    cancel: &CancellationToken,
+    ending: &CancellationToken,
+) -> Result<Finished, CallError> {
+    let (asks, mut asked) = mpsc::channel::<Ask>(16);
+    let (acts, mut acted) = mpsc::unbounded_channel::<Act>();
+    let mut on_act = move |act: Act| {
+        let _ = acts.send(act);
+    };
+    let talk = async {
+        let result = acp::run(reader, writer, task, &mut on_act, asks, cancel).await;
+        drop(on_act);
+        // The turn is over; an agent that speaks ACP would wait for the next one.
+        ending.cancel();
+        result
+    };
+    let pass_on = async {
+        loop {
+            tokio::select! {
+                Some(act) = acted.recv() => {
+                    heard.now();
+                    let _ = tell.send(News::Act(act)).await;
+                }
+                Some(ask) = asked.recv() => {
+                    heard.now();
+                    let _ = tell.send(News::Ask(ask)).await;
+                }
+                else => break,
+            }
+        }
+    };
+    let (result, (), outcome) = tokio::join!(talk, pass_on, process);
+    match (result, outcome.end) {
+        (Err(_), End::NotStarted(why)) => Err(not_started(&why)),
+        (Err(CallError::Program { fault: ProgramFault::Crash, message, .. }), _) => {
+            let stderr = String::from_utf8_lossy(&outcome.stderr.bytes);
+            let last = stderr.trim_end().lines().last().unwrap_or_default();
+            let message = if last.is_empty() { message } else { format!("{message}: {last}") };
+            Err(CallError::Program { fault: ProgramFault::Crash, message, retry_after: None })
+        }
+        (result, _) => result,
+    }
+}
+
+fn not_started(why: &str) -> CallError {
+    CallError::Program { fault: ProgramFault::NotStarted, message: why.to_owned(), retry_after: None }
+}
