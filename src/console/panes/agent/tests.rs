@@ -356,3 +356,46 @@ fn hostile_text_stays_text() {
     let [Cmd::Copy { text, .. }] = copied.as_slice() else { panic!("{copied:?}") };
     assert!(!text.contains(bad), "{text:?}");
 }
+
+/// A turn of an agent program, as it told it; the last words come again with the reply.
+#[test]
+fn a_programs_own_account_reads_like_any_transcript() {
+    use crate::machine::event::{AgentActed, AgentCalled};
+    use crate::model::act::{Act, PlanStep};
+    let sample = Sample::demo();
+    let mut pane = AgentPane::new();
+    let at = sample.first("llm.responded", 0) - 1;
+    let state = told(&mut pane, &sample, at);
+    let reply = sample.events[at].clone();
+    let text = |text: &str| text.to_owned();
+    let steps = vec![PlanStep { text: text("read the script"), status: text("completed") }];
+    let acts = vec![
+        Act::Thought { text: text("Where is the bug?") },
+        Act::Planned { steps },
+        Act::Called { id: text("t1"), tool: text("Bash\u{1b}[2J"), input: text("sh checks/all.sh") },
+        Act::Returned { id: text("t1"), is_error: true, text: text("2 of 4 fail") },
+        Act::Changed { path: text("slug.sh"), diff: text("-old\n+new") },
+        Act::Said { text: text("The script lowers the case now.") },
+    ];
+    let acted = AgentActed { call: text("it0.scout"), turn: 0, acts };
+    let stamped = Stamped { event: acted.into(), ..reply.clone() };
+    pane.learn(News::Event { stamped: &stamped, state: &state, body: None });
+    let called = AgentCalled {
+        call: text("it0.scout"),
+        turn: 0,
+        id: text("m1"),
+        name: text("report_scout"),
+        input: crate::model::digest::Digest::of(b"{}"),
+        is_error: false,
+        text: Text::Inline(text("Report accepted.")),
+    };
+    let stamped = Stamped { seq: reply.seq + 1, event: called.into(), ..reply.clone() };
+    pane.learn(News::Event { stamped: &stamped, state: &state, body: None });
+    let body = br#"{"role":"assistant","content":[{"type":"text","text":"The script lowers the case now."}]}"#;
+    let stamped = Stamped { seq: reply.seq + 2, ..reply };
+    pane.learn(News::Event { stamped: &stamped, state: &state, body: Some(body) });
+    let shown = draw(&mut pane, &state, &Theme::dark(), 80, 24);
+    assert_eq!(shown.matches("The script lowers").count(), 1, "{shown}");
+    assert!(!shown.contains('\u{1b}'), "{shown:?}");
+    insta::assert_snapshot!("agent_program", shown);
+}
