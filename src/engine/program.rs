@@ -37,6 +37,7 @@ use super::error::EngineError;
 use super::offer::{self, Shelf};
 
 mod prompt;
+mod sketch;
 pub mod turn;
 
 pub use turn::Program;

@@ -6,8 +6,10 @@ use crate::agent::program::Task;
 use crate::engine::driver::Driver;
 use crate::engine::error::EngineError;
 use crate::model::digest::Digest;
+use crate::model::ids::Role;
 use crate::model::report;
 
+use super::sketch::sketch;
 use super::turn::Program;
 
 impl Driver<'_> {
@@ -16,15 +18,7 @@ impl Driver<'_> {
         let call = self.call()?.clone();
         let system = String::from_utf8_lossy(&self.session.blobs.get(&call.started.system)?).into_owned();
         let role = call.role();
-        let schema = report::schema(role).to_string();
-        let tool = report::tool_name(role);
-        let how = if program.takes_tools() {
-            format!("Hand in your report with the tool `{tool}` of the MCP server `nightloop`. If you cannot reach it,")
-        } else {
-            "When you are done,".to_owned()
-        };
-        let report =
-            format!("REPORT\n{how} end your answer with one fenced json block that fits this schema: {schema}");
+        let report = how_to_report(role, program.takes_tools());
         let session = program.can_go_on().then(|| call.session.clone()).flatten();
         let messages: Result<Vec<String>, EngineError> = call.messages.iter().map(|m| self.message_text(m)).collect();
         let prompt = match messages?.as_slice() {
@@ -54,6 +48,19 @@ impl Driver<'_> {
             .map_err(|e| EngineError::Internal(format!("message {}: {e}", digest.short())))?;
         Ok(words(&message["content"]))
     }
+}
+
+/// How a program hands in its report. The fenced block is for programs that cannot reach our tools.
+fn how_to_report(role: Role, takes_tools: bool) -> String {
+    let (fields, tool) = (sketch(&report::schema(role)), report::tool_name(role));
+    let how = if takes_tools {
+        format!("Hand in your report with the tool `{tool}` of the MCP server `nightloop`. If you cannot reach it,")
+    } else {
+        "When you are done,".to_owned()
+    };
+    format!(
+        "REPORT\n{how} end your answer with one fenced json block of this form (fields with ? may be left out): {fields}"
+    )
 }
 
 /// The text of a message's content: a string, or its text and result blocks.
@@ -89,5 +96,17 @@ mod tests {
         ]);
         assert_eq!(words(&results), "Your report was answered: the report does not fit\nOPERATOR\nbe quick");
         assert_eq!(words(&json!(null)), "");
+    }
+
+    /// Beside the role's prompt and the capsule a program gets at most this much text from us.
+    #[test]
+    fn what_we_add_stays_short() {
+        for role in crate::model::ids::Role::ALL {
+            for takes_tools in [true, false] {
+                let added = how_to_report(role, takes_tools);
+                assert!(added.len() <= 2048, "{role}: {} bytes", added.len());
+                assert!(added.contains(report::tool_name(role)) || !takes_tools);
+            }
+        }
     }
 }
