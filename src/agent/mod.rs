@@ -13,6 +13,7 @@
 
 pub mod anthropic;
 mod assemble;
+pub mod cli;
 mod envelope;
 pub mod error;
 mod headers;
