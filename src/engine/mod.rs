@@ -16,6 +16,7 @@ pub mod host;
 pub mod hub;
 mod learn;
 pub mod observer;
+pub mod offer;
 pub mod offline;
 mod people;
 pub mod places;
