@@ -11,6 +11,7 @@
 //! * Text that comes from a server is bounded and stripped of control characters before it is
 //!   shown in an error.
 
+pub mod acp;
 pub mod anthropic;
 mod assemble;
 mod envelope;
