@@ -10,6 +10,7 @@ mod headless;
 mod hold;
 mod inbox;
 mod init;
+mod mcp;
 mod order;
 mod outcome;
 mod pause;
@@ -84,6 +85,8 @@ enum Command {
     Verify(verify::Options),
     /// Look for what would keep a loop from running well.
     Doctor(doctor::Options),
+    /// Offer a turn's tools to an agent program, over MCP on standard input and output.
+    Mcp,
     /// Print a completion script for your shell.
     Completions(completions::Options),
     /// Print the manual page (roff).
@@ -122,6 +125,7 @@ pub fn main() -> ExitCode {
         Command::Runs(options) => runs::main(&options),
         Command::Verify(options) => verify::main(&here, &options),
         Command::Doctor(options) => doctor::main(&here, &options),
+        Command::Mcp => mcp::main(),
         Command::Completions(options) => completions::main(&options),
         Command::Man => completions::man(),
         Command::Reap { marker } => return reaper::reap_main(&marker),
