@@ -178,7 +178,7 @@ impl Driver<'_> {
     ) -> Result<(Result<Finished, CallError>, Option<Ended>), EngineError> {
         let token = CancellationToken::new();
         let (calls, mut called) = mpsc::channel(BACKLOG);
-        let shelf = Shelf::open(self.session.run_dir.path(), tools_of(attendance.role), calls)
+        let shelf = Shelf::open(self.session.run_dir.path(), shelved(attendance.role), calls)
             .map_err(|e| EngineError::io("cannot offer tools to the program", self.session.run_dir.path(), e))?;
         let binary = std::env::current_exe().map_err(|e| EngineError::Internal(format!("who am I? {e}")))?;
         let mut task = task;
@@ -611,6 +611,11 @@ async fn sleep_for(limit: Option<Duration>) {
         Some(limit) => tokio::time::sleep(limit).await,
         None => std::future::pending().await,
     }
+}
+
+/// The same for the shelf.
+fn shelved(role: Role) -> Vec<offer::ToolSpecJson> {
+    tools_of(role).into_iter().filter_map(|tool| serde_json::from_value(tool).ok()).collect()
 }
 
 /// Our tools for a program of this role.

@@ -1,0 +1,173 @@
+//! Agent programs: whole loops with fakes that print the real programs' streams, their faults, and their ends.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::case::{Case, Ran, no_survivor};
+use crate::sealed::{Expect, check};
+
+fn fake(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/agents").join(name)
+}
+
+/// A loop whose only criterion is the file that a fake's solver makes.
+fn loop_with(agent: Value) -> Case {
+    Case::new()
+        .declare("spec", json!("1.0"))
+        .without("northstar")
+        .check("made", "test -f done.txt")
+        .declare("agents", json!({"program": agent}))
+}
+
+fn program(name: &str, more: Value) -> Value {
+    let mut agent = json!({"backend": "command", "command": [fake(name)]});
+    for (key, value) in more.as_object().unwrap() {
+        agent[key] = value.clone();
+    }
+    agent
+}
+
+fn exact() -> Expect {
+    Expect { spec: "1.0", ..Expect::exact(&["0"]) }
+}
+
+fn acts(ran: &Ran) -> Vec<Value> {
+    let acted = ran.events("agent.acted");
+    acted.iter().flat_map(|data| data["acts"].as_array().unwrap().clone()).collect()
+}
+
+#[test]
+fn every_program_drives_a_whole_loop() {
+    for name in ["claude", "codex", "gemini", "opencode", "goose", "aider", "plain"] {
+        let ran = loop_with(program(name, json!({}))).run();
+        assert_eq!(ran.ended.code, 0, "{name}: {}\n{}", ran.ended.stdout, ran.ended.stderr);
+        check(&ran, &exact());
+        assert!(!acts(&ran).is_empty(), "{name} told nothing");
+        let replies = ran.events("llm.responded");
+        assert_eq!(replies.len(), 3, "{name}: scout, solver, skeptic");
+        no_survivor(&ran);
+    }
+}
+
+#[test]
+fn what_a_program_tells_is_in_the_journal() {
+    let ran = loop_with(program("claude", json!({}))).run();
+    check(&ran, &exact());
+    let acts = acts(&ran);
+    assert!(acts.iter().any(|act| act.get("called").is_some()), "{acts:?}");
+    let replies = ran.events("llm.responded");
+    for reply in &replies {
+        assert!(reply["usage"]["output"].as_u64().unwrap() > 0, "{reply}");
+        assert!(reply["cost_usd"].is_string(), "its own figure: {reply}");
+        assert!(reply["session"].is_string(), "{reply}");
+    }
+}
+
+#[test]
+fn a_rate_limit_is_waited_out() {
+    let case = loop_with(program("claude", json!({"env": ["FAKE_FAULT", "FAKE_FAULT_ONCE", "FAKE_RESET_SECONDS"]})));
+    let once = case.bench.dir.path().join("once");
+    let bench = case.written();
+    let ended = bench
+        .command(&["run", "--headless"])
+        .env("FAKE_FAULT", "rate_limit")
+        .env("FAKE_FAULT_ONCE", &once)
+        .env("FAKE_RESET_SECONDS", "1")
+        .output()
+        .unwrap()
+        .into();
+    let ran = Ran { bench: case.bench, ended };
+    check(&ran, &exact());
+    let failed = ran.events("llm.failed");
+    assert_eq!(failed[0]["class"], "rate_limited", "{failed:?}");
+}
+
+#[test]
+fn a_program_that_is_not_signed_in_stops_the_run_and_says_so() {
+    let ran = loop_with(program("codex", json!({"env": ["FAKE_FAULT"]}))).run_with("FAKE_FAULT", "auth");
+    check(&ran, &Expect { spec: "1.0", ..Expect::stopped(4, &[]) });
+    assert!(ran.detail().contains("not signed in"), "{}", ran.detail());
+}
+
+#[test]
+fn a_program_that_breaks_down_is_tried_three_times() {
+    let ran = loop_with(program("goose", json!({"env": ["FAKE_FAULT"]}))).run_with("FAKE_FAULT", "crash");
+    check(&ran, &Expect { spec: "1.0", ..Expect::stopped(4, &[]) });
+    let failed = ran.events("llm.failed");
+    assert_eq!(failed.len(), 3, "{failed:?}");
+    assert!(failed.iter().all(|data| data["class"] == "crashed"), "{failed:?}");
+}
+
+#[test]
+fn a_silent_program_is_ended_with_everything_it_started() {
+    let agent = program("plain", json!({"env": ["FAKE_FAULT", "FAKE_FAULT_ONCE"], "silence_seconds": 1}));
+    let case = loop_with(agent);
+    let once = case.bench.dir.path().join("once");
+    let bench = case.written();
+    let mut command = bench.command(&["run", "--headless"]);
+    let ended = command.env("FAKE_FAULT", "silent").env("FAKE_FAULT_ONCE", &once).output().unwrap().into();
+    let ran = Ran { bench: case.bench, ended };
+    check(&ran, &exact());
+    assert!(ran.events("llm.failed")[0]["message"].as_str().unwrap().contains("wrote nothing"));
+    no_survivor(&ran);
+}
+
+#[test]
+fn a_program_without_a_report_is_asked_for_one_and_then_given_up() {
+    let agent = program("claude", json!({"env": ["FAKE_REPORT"]}));
+    let ran = loop_with(agent).declare("budget", json!({"max_iterations": 1})).run_with("FAKE_REPORT", "0");
+    let ends: Vec<Value> = ran.events("agent.finished").iter().map(|data| data["end"].clone()).collect();
+    assert_eq!(ends[0], json!("no_report"), "{ends:?}");
+    let asked = ran.events("conversation.extended");
+    assert_eq!(asked.iter().filter(|data| data["call"] == "it0.scout").count(), 2, "{asked:?}");
+}
+
+#[test]
+fn a_missing_program_is_a_clear_failure() {
+    let agent = json!({"backend": "command", "command": ["no-such-agent-program"]});
+    let ran = loop_with(agent).declare("budget", json!({"max_iterations": 1})).run();
+    let end = &ran.events("agent.finished")[0]["end"];
+    assert!(end.to_string().contains("no-such-agent-program"), "{end}");
+    no_survivor(&ran);
+}
+
+#[test]
+fn tool_calls_of_a_program_count_against_the_budget() {
+    let chatty = "i=0; while [ $i -lt 50 ]; do i=$((i+1)); \
+        printf '{\"type\":\"assistant\",\"message\":{\"id\":\"m%s\",\"model\":\"m\",\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"t%s\",\"name\":\"Bash\",\"input\":{\"command\":\"true\"}}],\"usage\":{\"input_tokens\":1,\"output_tokens\":1}},\"session_id\":\"s\"}\\n' $i $i; \
+        done; exec sleep 300";
+    let case = loop_with(json!({"backend": "command", "profile": "claude", "command": ["./chatty"]}))
+        .file("chatty", &format!("#!/bin/sh\n{chatty}\n"))
+        .declare("budget", json!({"max_total_tool_calls": 20}));
+    use std::os::unix::fs::PermissionsExt;
+    let script = case.bench.workspace.join("chatty");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let ran = case.run();
+    assert_eq!(ran.ended.code, 2, "{}\n{}", ran.ended.stdout, ran.ended.stderr);
+    assert_eq!(
+        ran.events("budget.cut")[0]["exhausted"]["dimension"],
+        "total_tool_calls",
+        "{:?}",
+        ran.events("budget.cut")
+    );
+    no_survivor(&ran);
+}
+
+#[test]
+fn a_run_killed_in_a_programs_turn_starts_the_turn_again() {
+    let agent = program("plain", json!({"env": ["FAKE_FAULT", "FAKE_FAULT_ONCE"]}));
+    let case = loop_with(agent);
+    let once = case.bench.dir.path().join("once");
+    let mut command = case.written().command(&["run", "--headless"]);
+    let mut child = command.env("FAKE_FAULT", "silent").env("FAKE_FAULT_ONCE", &once).spawn().unwrap();
+    crate::case::wait_until(|| once.exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let ended = case.bench.command(&["resume"]).output().unwrap().into();
+    let ran = Ran { bench: case.bench, ended };
+    check(&ran, &exact());
+    let requested = ran.events("llm.requested");
+    assert_eq!(requested.len(), 4, "one of them twice: {requested:?}");
+    no_survivor(&ran);
+}
