@@ -16,6 +16,7 @@ mod assemble;
 mod envelope;
 pub mod error;
 mod headers;
+mod http;
 pub mod message;
 pub mod program;
 pub mod rehearsal;
