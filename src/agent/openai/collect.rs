@@ -44,19 +44,40 @@ pub struct Collector {
     finish: Option<String>,
 }
 
+#[derive(Default)]
 struct Call {
     index: u64,
     id: Option<String>,
     name: String,
     arguments: String,
+    braces: Braces,
 }
 
-impl Call {
-    /// Nothing can follow a whole object.
-    fn is_whole(&self) -> bool {
-        let arguments = self.arguments.trim_end();
-        // The cheap look first: this is asked for every piece of servers that repeat the name.
-        arguments.ends_with('}') && serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_ok()
+/// Follows an object that is arriving, so that its end is known without reading it again from the start.
+#[derive(Default)]
+struct Braces {
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    closed: bool,
+}
+
+impl Braces {
+    fn follow(&mut self, piece: &str) {
+        for byte in piece.bytes() {
+            match byte {
+                _ if std::mem::take(&mut self.escaped) => {}
+                b'\\' if self.in_string => self.escaped = true,
+                b'"' => self.in_string = !self.in_string,
+                _ if self.in_string => {}
+                b'{' => self.depth += 1,
+                b'}' => {
+                    self.depth = self.depth.saturating_sub(1);
+                    self.closed |= self.depth == 0;
+                }
+                _ => {}
+            }
+        }
     }
 }
 
@@ -105,7 +126,7 @@ impl Collector {
                 return Err(CallError::TooLarge(format!("the reply has more than {MAX_CALLS} tool calls")));
             }
             None => {
-                self.calls.push(Call { index: part.index, id: None, name: String::new(), arguments: String::new() });
+                self.calls.push(Call { index: part.index, ..Call::default() });
                 self.calls.len() - 1
             }
         };
@@ -118,10 +139,11 @@ impl Collector {
             call.name = name;
         }
         // Some servers end with the whole call once more.
-        let repeated = call.arguments == part.arguments && call.is_whole();
+        let repeated = call.braces.closed && call.arguments == part.arguments;
         if !repeated && !part.arguments.is_empty() {
             on_delta(Delta::ToolInput(&part.arguments));
             call.arguments.push_str(&part.arguments);
+            call.braces.follow(&part.arguments);
         }
         Ok(())
     }
@@ -145,7 +167,7 @@ impl Collector {
             (Some(_), Some(_)) => call.id.is_some(),
             (None, Some(name)) => {
                 let named = !call.name.is_empty();
-                named && (*name != call.name || (!part.arguments.is_empty() && call.is_whole()))
+                named && (*name != call.name || (!part.arguments.is_empty() && call.braces.closed))
             }
         };
         (!another).then_some(at)

@@ -115,10 +115,11 @@ fn a_name_that_is_repeated_is_no_second_call() {
         "without",
         &[
             r#"{"tool_calls":[{"index":0,"function":{"name":"x","arguments":"{\"n\""}}]}"#,
-            r#"{"tool_calls":[{"index":0,"function":{"name":"x","arguments":":{}}"}}]}"#,
+            r#"{"tool_calls":[{"index":0,"function":{"name":"x","arguments":":{},\"}\\\"}"}}]}"#,
+            r#"{"tool_calls":[{"index":0,"function":{"name":"x","arguments":"\":1}"}}]}"#,
             r#"{"tool_calls":[{"index":0,"function":{"name":"x","arguments":""}}]}"#,
         ],
-        &[r#"call_0 x {"n":{}}"#],
+        &[r#"call_0 x {"n":{},"}\"}":1}"#],
     );
     expect(
         "the whole call once more at the end",
