@@ -94,6 +94,24 @@ fn faults_are_waited_out_and_a_malformed_call_is_refused() {
 }
 
 #[test]
+fn a_key_goes_to_a_local_server_only_if_it_is_named() {
+    for (named, variable, wanted) in
+        [(json!(null), "OPENAI_API_KEY", None), (json!("LOCAL_KEY"), "LOCAL_KEY", Some("Bearer sk-secret"))]
+    {
+        let case = Case::two_steps();
+        let served = Served::start(&case.script());
+        let agent = json!({"backend": "openai", "model": "m", "base_url": served.base_url, "api_key_env": named});
+        let ran = case.declare("agents", json!({"model": agent})).run_with(variable, "sk-secret");
+        check(&ran, &Expect::exact(&["0.5", "0"]));
+        for request in served.end() {
+            let sent =
+                request.headers.iter().find(|(name, _)| name == "authorization").map(|(_, value)| value.as_str());
+            assert_eq!(sent, wanted);
+        }
+    }
+}
+
+#[test]
 fn an_account_without_quota_stops_the_run() {
     let quota = json!({"http": 429, "kind": "insufficient_quota", "code": "insufficient_quota", "retry_after": 1});
     let (ran, _) = run(Case::two_steps().faults("solver", 1, json!([quota])));
