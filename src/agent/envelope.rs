@@ -33,7 +33,8 @@ fn read_json(value: &Value, shown: &str) -> ErrorBody {
     let message = word(error.get("message")).or(error.as_str()).unwrap_or(shown);
     ErrorBody {
         kind: word(error.get("type")).filter(|kind| *kind != "error").map(token),
-        code: word(error.get("details").and_then(|d| d.get("error_code"))).map(token),
+        // The Messages API has it in `details`, chat completions beside the message.
+        code: word(error.get("details").and_then(|d| d.get("error_code"))).or(word(error.get("code"))).map(token),
         message: text(message),
     }
 }
@@ -103,6 +104,15 @@ mod tests {
                 body(Some("rate_limit_error"), Some("c"), "m"),
             ),
             (r#"{"type":"error","error":{"type":"x","message":"m","details":null}}"#, body(Some("x"), None, "m")),
+            (
+                r#"{"error":{"message":"m","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}"#,
+                body(Some("insufficient_quota"), Some("insufficient_quota"), "m"),
+            ),
+            (r#"{"error":{"code":400,"message":"m","type":"x"}}"#, body(Some("x"), None, "m")),
+            (
+                r#"{"object":"error","message":"m","type":"BadRequestError","code":400}"#,
+                body(Some("BadRequestError"), None, "m"),
+            ),
             (r#"{"error":"no upstream"}"#, body(None, None, "no upstream")),
             (r#"{"message":"m"}"#, body(None, None, "m")),
             (r#"{"error":{"type":5,"message":null}}"#, body(None, None, r#"{"error":{"type":5,"message":null}}"#)),

@@ -29,7 +29,7 @@ pub enum CallError {
     },
     /// The server reported an error inside a stream that had begun with status 200.
     StreamError { kind: String, message: String },
-    /// The stream ended before `message_stop`; nothing of it counts.
+    /// The stream ended before the server said that the reply is whole; nothing of it counts.
     StreamCut { after_bytes: u64 },
     /// No connection, or it broke before the answer began.
     Connect(String),
@@ -39,7 +39,7 @@ pub enum CallError {
     Tls(String),
     /// The request or the reply is larger than the limit.
     TooLarge(String),
-    /// The answer is not what the Messages API sends.
+    /// The answer is not what the API in question sends.
     BadReply(String),
     /// The client cannot be built from its settings.
     Config(String),
@@ -121,7 +121,7 @@ impl fmt::Display for CallError {
             ),
             CallError::TooLarge(what) => write!(f, "too large: {}", text(what)),
             CallError::BadReply(why) => {
-                write!(f, "the model server's reply is not a Messages API reply: {}", text(why))
+                write!(f, "the model server's reply cannot be used: {}", text(why))
             }
             CallError::Program { fault, message, retry_after: _ } => {
                 let what = match fault {

@@ -1,7 +1,7 @@
 //! Response headers that matter: when to come back, and how much is left.
 //!
-//! Role: read `request-id`, `retry-after` in its three forms, `x-should-retry`, and the
-//! `anthropic-ratelimit-*` family. Pure: the caller brings the clock.
+//! Role: read `request-id`, `retry-after` in its three forms, `x-should-retry`, and the families
+//! `anthropic-ratelimit-*` and `x-ratelimit-*`. Pure: the caller brings the clock.
 //! Not its role: acting on them.
 //!
 //! Invariant: an unreadable or hostile header is an absent one; no value can overflow a duration.
@@ -20,7 +20,8 @@ fn get<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 pub fn request_id(headers: &HeaderMap) -> Option<String> {
-    get(headers, "request-id").filter(|id| !id.is_empty()).map(token)
+    let named = |name| get(headers, name).filter(|id| !id.is_empty());
+    named("request-id").or_else(|| named("x-request-id")).map(token)
 }
 
 pub fn should_retry(headers: &HeaderMap) -> Option<bool> {
@@ -80,6 +81,45 @@ pub fn rate_limits(headers: &HeaderMap) -> RateLimits {
         input_tokens: window("input-tokens"),
         output_tokens: window("output-tokens"),
     }
+}
+
+/// The `x-ratelimit-*` family: `x-ratelimit-remaining-requests: 9`, `x-ratelimit-reset-tokens: 6m0s`.
+pub fn x_rate_limits(headers: &HeaderMap, now: Timestamp) -> RateLimits {
+    let window = |what: &str| {
+        let part = |name: &str| get(headers, &format!("x-ratelimit-{name}-{what}"));
+        RateWindow {
+            limit: part("limit").and_then(|v| v.parse().ok()),
+            remaining: part("remaining").and_then(|v| v.parse().ok()),
+            reset: part("reset").and_then(span).and_then(|wait| now.checked_add(wait).ok()),
+        }
+    };
+    RateLimits { requests: window("requests"), tokens: window("tokens"), ..RateLimits::default() }
+}
+
+/// A time to wait as OpenAI writes it: `1s`, `17ms`, `6m0s`, `2m59.56s`, `1h2m`; a bare number is seconds.
+fn span(value: &str) -> Option<Duration> {
+    if value.len() > 40 {
+        return None;
+    }
+    let mut rest = value;
+    let mut total = Duration::ZERO;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (number, after) = rest.split_at(digits);
+        let letters = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
+        let (unit, after) = after.split_at(letters);
+        let per_second = match unit {
+            "ms" => 1000.0,
+            "s" | "" => 1.0,
+            "m" => 1.0 / 60.0,
+            "h" => 1.0 / 3600.0,
+            "d" => 1.0 / 86_400.0,
+            _ => return None,
+        };
+        total = total.saturating_add(wait_of(number, per_second)?);
+        rest = after;
+    }
+    (!value.is_empty()).then_some(total.min(LONGEST_WAIT))
 }
 
 #[cfg(test)]
@@ -145,11 +185,49 @@ mod tests {
         assert_eq!(should_retry(&headers(&[])), None);
     }
 
+    #[test]
+    fn the_other_family_of_limits() {
+        let all = headers(&[
+            ("x-request-id", "req_2"),
+            ("x-ratelimit-limit-requests", "60"),
+            ("x-ratelimit-remaining-requests", "59"),
+            ("x-ratelimit-reset-requests", "1s"),
+            ("x-ratelimit-remaining-tokens", "149984"),
+            ("x-ratelimit-reset-tokens", "2m59.5s"),
+        ]);
+        assert_eq!(request_id(&all).as_deref(), Some("req_2"));
+        let limits = x_rate_limits(&all, now());
+        let at = |text: &str| Some(text.parse().unwrap());
+        assert_eq!(
+            limits.requests,
+            RateWindow { limit: Some(60), remaining: Some(59), reset: at("1994-11-06T08:49:31Z") }
+        );
+        assert_eq!(
+            limits.tokens,
+            RateWindow { limit: None, remaining: Some(149_984), reset: at("1994-11-06T08:52:29.5Z") }
+        );
+        for (given, wanted) in [
+            ("17ms", Some(Duration::from_millis(17))),
+            ("1h2m3s", Some(Duration::from_secs(3723))),
+            ("7", Some(Duration::from_secs(7))),
+            ("", None),
+            ("soon", None),
+            ("1x", None),
+            ("-1s", None),
+            ("9999999999999999999999d", Some(LONGEST_WAIT)),
+        ] {
+            assert_eq!(span(given), wanted, "{given}");
+        }
+    }
+
     proptest! {
         #[test]
         fn no_header_value_can_break_the_reader(value in "[ -~]{0,60}") {
             let pairs = headers(&[("retry-after", &value), ("retry-after-ms", &value)]);
             if let Some(wait) = retry_after(&pairs, now()) {
+                prop_assert!(wait <= LONGEST_WAIT);
+            }
+            if let Some(wait) = span(&value) {
                 prop_assert!(wait <= LONGEST_WAIT);
             }
         }

@@ -1,12 +1,12 @@
 //! How a model is called: wire formats, streaming, retries, and the rehearsal server.
 //!
-//! Role: one attempt of one Messages API call over real HTTP and SSE, the error classes and
+//! Role: one attempt of one model call over real HTTP and SSE (Messages API, chat completions), the error classes and
 //! waiting rules as pure functions, the table "stop reason to next move", and a scripted model
 //! served on loopback for demos and tests.
 //! Not its role: the conversation loop, journaling, waiting, running tools. The engine does that.
 //!
 //! Invariants:
-//! * A [`Reply`] exists only when `message_stop` was seen; anything less is a [`CallError`].
+//! * A [`Reply`] exists only when the server has said that it is whole; anything less is a [`CallError`].
 //! * What the model said is kept as bytes and sent back as the same bytes.
 //! * Text that comes from a server is bounded and stripped of control characters before it is
 //!   shown in an error.
@@ -18,7 +18,9 @@ pub mod cli;
 mod envelope;
 pub mod error;
 mod headers;
+mod http;
 pub mod message;
+pub mod openai;
 pub mod program;
 pub mod rehearsal;
 pub mod request;
@@ -35,6 +37,7 @@ mod wire_tests;
 pub use anthropic::{Anthropic, AnthropicConfig, AuthStyle};
 pub use error::{CallError, ProgramFault};
 pub use message::{Backend, Block, Delta, RateLimits, RateWindow, Reply, ToolInput, Usage};
+pub use openai::{OpenAi, OpenAiConfig};
 pub use request::{PrefixMismatch, Request, Thinking, ThinkingDisplay};
 pub use retry::{RetryClass, classify, delay};
 pub use stop::{NextMove, StopReason, next_move};

@@ -77,10 +77,17 @@ fn classify_status(
     match status {
         402 => RetryClass::SpendLimit,
         429 if code == Some("enforced_spend_limit_reached") => RetryClass::SpendLimit,
+        // OpenAI says it as a kind, as a code, or as both; waiting does not help, whatever the headers say.
+        429 if is_empty_account(kind) || code.is_some_and(is_empty_account) => RetryClass::SpendLimit,
+        // More than the account may ever send in a minute: no wait makes it fit.
+        429 if message.trim_start().starts_with("Request too large") => RetryClass::TooLarge,
         429 if !told_when && speaks_of_usage_limit(message) => RetryClass::SpendLimit,
         429 => RetryClass::RateLimited,
         400 if is_own_usage_limit(message) => RetryClass::SpendLimit,
         400 if is_prompt_too_long(message) => RetryClass::TooLarge,
+        400 if is_full_context(kind) || code.is_some_and(is_full_context) => RetryClass::TooLarge,
+        // The model wrote a call that its server could not read; another try may read better.
+        400 if code == Some("tool_use_failed") => RetryClass::Transient,
         400 | 404 | 422 => RetryClass::Fatal,
         401 | 403 => RetryClass::Auth,
         413 => RetryClass::TooLarge,
@@ -121,7 +128,21 @@ fn is_own_usage_limit(message: &str) -> bool {
 }
 
 fn is_prompt_too_long(message: &str) -> bool {
-    message.trim_start().to_ascii_lowercase().starts_with("prompt is too long")
+    message.trim_start().to_ascii_lowercase().starts_with("prompt is too long") || speaks_of_context(message)
+}
+
+pub(super) fn is_empty_account(word: &str) -> bool {
+    matches!(word, "insufficient_quota" | "billing_hard_limit_reached")
+}
+
+pub(super) fn is_full_context(word: &str) -> bool {
+    matches!(word, "context_length_exceeded" | "exceed_context_size_error")
+}
+
+/// Servers name a full context in many words, and few of them with a code.
+pub(super) fn speaks_of_context(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    ["context length", "context size", "context window"].iter().any(|words| message.contains(words))
 }
 
 /// True when the server says that a thinking block no longer fits the conversation before it.
@@ -201,6 +222,17 @@ mod tests {
             (http(429), RateLimited),
             (http_with(400, "invalid_request_error", None, limit, None, None), SpendLimit),
             (http_with(400, "", None, "prompt is too long: 1200000 tokens > 1000000 maximum", None, None), TooLarge),
+            (http_with(429, "insufficient_quota", None, "", Some(1), None), SpendLimit),
+            (http_with(429, "", Some("insufficient_quota"), "", None, None), SpendLimit),
+            (http_with(429, "tokens", Some("rate_limit_exceeded"), "", None, None), RateLimited),
+            (
+                http_with(429, "tokens", Some("rate_limit_exceeded"), "Request too large for m: Limit 30", None, None),
+                TooLarge,
+            ),
+            (http_with(400, "", Some("tool_use_failed"), "", None, None), Transient),
+            (http_with(400, "", Some("context_length_exceeded"), "", None, None), TooLarge),
+            (http_with(400, "exceed_context_size_error", None, "", None, None), TooLarge),
+            (http_with(400, "", None, "This model's maximum context length is 8192 tokens.", None, None), TooLarge),
             (http(400), Fatal),
             (http_with(400, "", None, "", None, Some(true)), Fatal),
             (http(401), Auth),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::agent::openai::{self, OpenAi, OpenAiConfig};
 use crate::agent::rehearsal::{Script, Server, Speed};
 use crate::agent::{Anthropic, AnthropicConfig, AuthStyle, Backend, Thinking, Usage};
 use crate::model::decimal::Exact;
@@ -41,12 +42,10 @@ impl Agents {
         for (name, decl) in declared.agents.iter() {
             let agent = match decl.backend {
                 BackendName::Anthropic => anthropic(name, decl)?,
+                BackendName::Openai => openai(name, decl)?,
                 BackendName::Command | BackendName::Acp => {
                     agents.programs.insert(name.to_owned(), Program::of(decl));
                     continue;
-                }
-                BackendName::Openai => {
-                    return Err(EngineError::usage(format!("agent `{name}`: this backend is not there yet"), ""));
                 }
                 BackendName::Rehearsal => agents.rehearsal(name, decl, workspace, speed).await?,
             };
@@ -124,6 +123,35 @@ fn anthropic(name: &str, decl: &AgentDecl) -> Result<Agent, EngineError> {
         effort: decl.effort.map(|effort| effort.name().to_owned()),
         price: decl.price.clone(),
     })
+}
+
+fn openai(name: &str, decl: &AgentDecl) -> Result<Agent, EngineError> {
+    let defaults = OpenAiConfig::default();
+    let base_url = decl.base_url.clone().unwrap_or(defaults.base_url.clone());
+    let config = OpenAiConfig { api_key: openai_key(decl, &base_url), base_url, ..defaults };
+    let backend = OpenAi::new(config).map_err(|e| {
+        EngineError::usage(format!("agent `{name}` cannot be set up: {e}"), "check its base_url and key")
+    })?;
+    Ok(Agent {
+        backend: Arc::new(backend),
+        backend_name: BackendName::Openai.name(),
+        model: decl.model.clone().unwrap_or_default(),
+        max_tokens: decl.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
+        thinking: None,
+        effort: decl.effort.map(|effort| effort.name().to_owned()),
+        price: decl.price.clone(),
+    })
+}
+
+/// A key is optional. The one that is meant for the service of OpenAI is not given to a server on this machine,
+/// unless the declaration names it.
+fn openai_key(decl: &AgentDecl, base_url: &str) -> Option<String> {
+    let variable = match &decl.api_key_env {
+        Some(named) => named.as_str(),
+        None if openai::is_local(base_url) => return None,
+        None => "OPENAI_API_KEY",
+    };
+    std::env::var(variable).ok().filter(|key| !key.is_empty())
 }
 
 fn client(name: &str, config: AnthropicConfig) -> Result<Anthropic, EngineError> {

@@ -18,6 +18,7 @@ mod lanes;
 mod learnings;
 mod need_info;
 mod northstar;
+mod openai;
 mod programs;
 mod rung;
 mod stop;

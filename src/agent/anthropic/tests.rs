@@ -31,23 +31,3 @@ fn the_endpoint() {
         assert!(matches!(endpoint(bad), Err(CallError::Config(_))), "{bad}");
     }
 }
-
-#[test]
-fn loopback_is_recognised() {
-    let yes = ["http://127.0.0.1:1", "http://[::1]:1", "http://localhost"];
-    assert!(yes.iter().all(|url| is_loopback(&Url::parse(url).unwrap())));
-    let no = ["http://10.0.0.1", "https://localhost.example.org", "https://127.0.0.1.example.org"];
-    assert!(!no.iter().any(|url| is_loopback(&Url::parse(url).unwrap())));
-}
-
-#[test]
-fn a_bad_certificate_is_found_however_deep() {
-    use std::io::{Error, ErrorKind};
-    let fault = rustls::Error::InvalidCertificate(rustls::CertificateError::Expired);
-    let deep = Error::other(Error::new(ErrorKind::InvalidData, fault.clone()));
-    assert!(certificate_fault(&deep).is_some());
-    assert!(certificate_fault(&fault).is_some());
-    let passing = Error::other(rustls::Error::General("handshake reset".into()));
-    assert!(certificate_fault(&passing).is_none());
-    assert!(certificate_fault(&Error::from(ErrorKind::ConnectionReset)).is_none());
-}

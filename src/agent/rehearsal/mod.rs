@@ -1,4 +1,4 @@
-//! Rehearsal: a scripted Messages API, served inside the binary on loopback.
+//! Rehearsal: a scripted model, served inside the binary on loopback as a Messages API and as chat completions.
 //!
 //! Role: answer real HTTP requests with real event streams from a YAML script, faults included,
 //! so that demos and tests exercise the real client. The script format is in `docs/rehearsal.md`.
@@ -8,7 +8,9 @@
 //! killed and resumed goes on where it was; only the count of attempts at a turn, which chooses
 //! faults, is remembered. It listens on 127.0.0.1 only, and every buffer and queue is bounded.
 
+mod chat;
 mod http;
+mod mouth;
 mod play;
 mod script;
 mod select;

@@ -1,4 +1,4 @@
-//! A scripted turn as the events of a stream.
+//! A scripted turn as the events of a Messages API stream.
 //!
 //! Role: write the events that the real service would send for a turn.
 //! Not its role: sockets, timing, choosing the turn.
@@ -60,7 +60,7 @@ pub fn message_start(at: &Position, model: &str, input_tokens: u64) -> Vec<u8> {
     event("message_start", &json!({"type": "message_start", "message": message}))
 }
 
-fn tokens(bytes: usize) -> u64 {
+pub fn tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(4)
 }
 
@@ -91,11 +91,7 @@ impl Player {
 
     fn call(&mut self, id: &str, tool: &str, input: &CallInput) {
         self.start(json!({"type": "tool_use", "id": id, "name": tool, "input": {}}));
-        let text = match input {
-            CallInput::Json(value) => value.to_string(),
-            CallInput::Raw(text) => text.clone(),
-        };
-        for piece in pieces(&text) {
+        for piece in pieces(&input_text(input)) {
             self.delta(json!({"type": "input_json_delta", "partial_json": piece}), piece.len());
         }
         self.said += tool.len();
@@ -130,8 +126,16 @@ impl Player {
     }
 }
 
+/// What is streamed as the input of a call.
+pub fn input_text(input: &CallInput) -> String {
+    match input {
+        CallInput::Json(value) => value.to_string(),
+        CallInput::Raw(text) => text.clone(),
+    }
+}
+
 /// Cuts a text into pieces of equal length, between characters.
-fn pieces(text: &str) -> Vec<&str> {
+pub fn pieces(text: &str) -> Vec<&str> {
     let size = text.chars().count().div_ceil(MAX_PIECES).max(MIN_PIECE_CHARS);
     let mut rest = text;
     let mut out = Vec::new();

@@ -1,6 +1,6 @@
 //! Which turn of the script a request is at, read from the request alone.
 //!
-//! Role: find role, iteration and turn in a Messages API body.
+//! Role: find role, iteration and turn in a body of either format: both have `messages` with roles.
 //! Not its role: looking the turn up.
 //!
 //! Invariant: a pure function of the body, so that a resumed run gets the reply it is due.

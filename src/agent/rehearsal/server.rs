@@ -2,18 +2,18 @@
 //!
 //! Role: accept connections on loopback, pick the turn a request is at, play its next fault or
 //! its reply, and remember requests for tests.
-//! Not its role: the bytes of a reply ([`super::play`]) or of HTTP ([`super::http`]).
+//! Not its role: the bytes of a reply ([`super::mouth`]) or of HTTP ([`super::http`]).
 //!
 //! Invariants: the only memory that changes an answer is the count of attempts per position; at
 //! most [`MAX_CONNECTIONS`] are served at once; dropping the [`Server`] ends them all.
 
 use super::http::{self, HttpRequest, ReadError};
+use super::mouth::Mouth;
 use super::play;
 use super::script::{Fault, Script, Turn};
 use super::select::Position;
 use crate::agent::envelope::default_kind;
 use bytes::Bytes;
-use serde_json::json;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -99,7 +99,7 @@ impl Server {
         Ok(Server { address, shared, accepting })
     }
 
-    /// What to give the client as its base URL.
+    /// What to give a client as its base URL; a chat-completions client wants `/v1` behind it.
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -150,23 +150,23 @@ impl Shared {
         let request = match tokio::time::timeout(READ_LIMIT, http::read_request(&mut stream)).await {
             Ok(Ok(request)) => request,
             Ok(Err(ReadError::Refused(status, why))) => {
-                answer_error(&mut stream, status, &error(default_kind(status), why)).await?;
+                answer_error(&mut stream, status, &Mouth::Messages.error(default_kind(status), None, why)).await?;
                 return drain(&mut stream).await;
             }
             Ok(Err(ReadError::Io(e))) => return Err(e),
             Ok(Err(ReadError::Closed)) | Err(_) => return Ok(()),
         };
-        if request.path.split('?').next() != Some("/v1/messages") || request.method != "POST" {
+        let Some(mouth) = Mouth::of(&request.method, &request.path) else {
             let why = format!("the rehearsal server has no {} {}", request.method, request.path);
-            return answer_error(&mut stream, 404, &error("not_found_error", &why)).await;
-        }
+            return answer_error(&mut stream, 404, &Mouth::Messages.error("not_found_error", None, &why)).await;
+        };
         match Position::of(&request.body) {
-            Err(why) => answer_error(&mut stream, 400, &error("invalid_request_error", &why)).await,
-            Ok(at) => self.answer(&mut stream, request, at).await,
+            Err(why) => answer_error(&mut stream, 400, &mouth.error("invalid_request_error", None, &why)).await,
+            Ok(at) => self.answer(&mut stream, request, mouth, at).await,
         }
     }
 
-    async fn answer(&self, stream: &mut TcpStream, request: HttpRequest, at: Position) -> io::Result<()> {
+    async fn answer(&self, stream: &mut TcpStream, request: HttpRequest, mouth: Mouth, at: Position) -> io::Result<()> {
         let size = request.body.len();
         let attempt = self.memory().record(&at, request);
         let Some(step) = self.script.step(&at.role, at.iteration) else {
@@ -175,11 +175,11 @@ impl Shared {
                 "the rehearsal script has no step for role \"{}\", iteration {iteration} (turn {})",
                 at.role, at.turn
             );
-            return answer_error(stream, 400, &error("invalid_request_error", &why)).await;
+            return answer_error(stream, 400, &mouth.error("invalid_request_error", None, &why)).await;
         };
         let ended = Turn { text: Some("(script ended)".to_owned()), ..Turn::default() };
         let turn = step.turns.get(at.turn).unwrap_or(&ended);
-        let play = Play { shared: self, turn, at: &at, size, request_id: play::id("req", &at, attempt) };
+        let play = Play { shared: self, mouth, turn, at: &at, size, request_id: play::id("req", &at, attempt) };
         match turn.faults.get(attempt) {
             Some(fault) => play.fault(stream, fault).await,
             None => play.reply(stream).await,
@@ -215,6 +215,7 @@ impl Memory {
 /// One answer to one attempt at one turn.
 struct Play<'a> {
     shared: &'a Shared,
+    mouth: Mouth,
     turn: &'a Turn,
     at: &'a Position,
     /// Bytes of the request body.
@@ -224,7 +225,7 @@ struct Play<'a> {
 
 impl Play<'_> {
     fn events(&self) -> Vec<Vec<u8>> {
-        play::events(self.turn, self.at, &self.shared.script.model, self.size)
+        self.mouth.events(self.turn, self.at, &self.shared.script.model, self.size)
     }
 
     async fn pause(&self, ms: u64) {
@@ -237,10 +238,8 @@ impl Play<'_> {
     async fn start(&self, stream: &mut TcpStream) -> io::Result<()> {
         let mut headers = vec![("content-type", "text/event-stream; charset=utf-8".to_owned())];
         headers.push(("cache-control", "no-cache".to_owned()));
-        headers.push(("request-id", self.request_id.clone()));
-        headers.push(("anthropic-ratelimit-requests-limit", "1000".to_owned()));
-        headers.push(("anthropic-ratelimit-requests-remaining", "999".to_owned()));
-        headers.push(("anthropic-ratelimit-requests-reset", "2000-01-01T00:00:00Z".to_owned()));
+        headers.push((self.mouth.request_id_header(), self.request_id.clone()));
+        headers.extend(self.mouth.limit_headers());
         http::start_chunks(stream, &headers).await
     }
 
@@ -249,7 +248,7 @@ impl Play<'_> {
         self.start(stream).await?;
         for event in self.events() {
             http::write_chunk(stream, &event).await?;
-            if event.starts_with(b"event: content_block_delta") {
+            if self.mouth.is_piece(&event) {
                 self.pause(self.turn.chunk_delay_ms).await;
             }
         }
@@ -258,18 +257,14 @@ impl Play<'_> {
 
     /// Plays a fault. Returning without [`http::end_chunks`] closes the connection in mid-stream.
     async fn fault(&self, stream: &mut TcpStream, fault: &Fault) -> io::Result<()> {
-        let first = || play::message_start(self.at, &self.shared.script.model, 1);
+        let first = || self.mouth.first(self.at, &self.shared.script.model);
         match fault {
             Fault::Http { status, retry_after, kind, code, message } => {
-                let mut body = error(
-                    kind.as_deref().unwrap_or(default_kind(*status)),
-                    message.as_deref().unwrap_or("scripted fault"),
-                );
-                if let Some(code) = code {
-                    body["error"]["details"] = json!({"error_code": code});
-                }
-                body["request_id"] = json!(self.request_id);
-                let mut headers = vec![("request-id", self.request_id.clone())];
+                let kind = kind.as_deref().unwrap_or(default_kind(*status));
+                let message = message.as_deref().unwrap_or("scripted fault");
+                let mut body = self.mouth.error(kind, code.as_deref(), message);
+                body["request_id"] = self.request_id.as_str().into();
+                let mut headers = vec![(self.mouth.request_id_header(), self.request_id.clone())];
                 headers.extend(retry_after.map(|seconds| ("retry-after", seconds.to_string())));
                 answer(stream, *status, headers, "application/json", body.to_string().as_bytes()).await
             }
@@ -292,7 +287,7 @@ impl Play<'_> {
                 self.start(stream).await?;
                 http::write_chunk(stream, &first()).await?;
                 let message = message.as_deref().unwrap_or("scripted fault");
-                http::write_chunk(stream, &play::error_event(kind, message, &self.request_id)).await?;
+                http::write_chunk(stream, &self.mouth.error_event(kind, message, &self.request_id)).await?;
                 http::end_chunks(stream).await
             }
             Fault::Stall { ms } => {
@@ -312,10 +307,6 @@ impl Play<'_> {
             }
         }
     }
-}
-
-fn error(kind: &str, message: &str) -> serde_json::Value {
-    json!({"type": "error", "error": {"type": kind, "message": message}})
 }
 
 async fn answer_error(stream: &mut TcpStream, status: u16, body: &serde_json::Value) -> io::Result<()> {
