@@ -9,6 +9,7 @@
 //!   profile defines it. Text that a model wrote decides nothing as long as the turn is finished.
 //! * No bytes make the [`Reader`] panic or grow without limit.
 
+mod acts;
 mod aider;
 mod argv;
 mod claude;
@@ -161,10 +162,10 @@ enum Stream {
     Claude(claude::Stream),
     Codex(codex::Stream),
     Gemini(gemini::Stream),
-    Opencode(opencode::Stream),
+    Opencode,
     Goose(goose::Stream),
     Aider(aider::Stream),
-    Plain(plain::Stream),
+    Plain,
 }
 
 impl Reader {
@@ -173,10 +174,10 @@ impl Reader {
             ProgramProfile::Claude => Stream::Claude(claude::Stream::default()),
             ProgramProfile::Codex => Stream::Codex(codex::Stream::default()),
             ProgramProfile::Gemini => Stream::Gemini(gemini::Stream::default()),
-            ProgramProfile::Opencode => Stream::Opencode(opencode::Stream::default()),
+            ProgramProfile::Opencode => Stream::Opencode,
             ProgramProfile::Goose => Stream::Goose(goose::Stream::default()),
             ProgramProfile::Aider => Stream::Aider(aider::Stream::default()),
-            ProgramProfile::Plain => Stream::Plain(plain::Stream::default()),
+            ProgramProfile::Plain => Stream::Plain,
         };
         Self { profile, lines: lines::Lines::default(), turn: turn::Turn::default(), stream }
     }
@@ -219,8 +220,8 @@ impl Reader {
         match stream {
             Stream::Gemini(_) => gemini::end(&mut turn, exit),
             // Such a program has no other way to say that it is done.
-            Stream::Plain(_) => turn.finished = exit == Exit::Code(0),
-            Stream::Claude(_) | Stream::Codex(_) | Stream::Opencode(_) | Stream::Goose(_) | Stream::Aider(_) => (),
+            Stream::Plain => turn.finished = exit == Exit::Code(0),
+            Stream::Claude(_) | Stream::Codex(_) | Stream::Opencode | Stream::Goose(_) | Stream::Aider(_) => (),
         }
         turn.conclude(profile, exit, stderr, now)
     }
@@ -237,12 +238,12 @@ fn take(stream: &mut Stream, turn: &mut turn::Turn, line: lines::Line<'_>, on_ac
     let text = text.as_ref();
     match stream {
         Stream::Aider(stream) => stream.line(text, turn, on_act),
-        Stream::Plain(stream) => stream.line(text, turn, on_act),
+        Stream::Plain => plain::line(text, turn, on_act),
         _ if text.trim().is_empty() => (),
         Stream::Claude(stream) => turn.event(text, on_act, |event, turn, act| stream.event(event, text, turn, act)),
         Stream::Codex(stream) => turn.event(text, on_act, |event, turn, act| stream.event(event, turn, act)),
         Stream::Gemini(stream) => turn.event(text, on_act, |event, turn, act| stream.event(event, turn, act)),
-        Stream::Opencode(stream) => turn.event(text, on_act, |event, turn, act| stream.event(event, text, turn, act)),
+        Stream::Opencode => turn.event(text, on_act, |event, turn, act| opencode::event(event, text, turn, act)),
         Stream::Goose(stream) => turn.event(text, on_act, |event, turn, act| stream.event(event, turn, act)),
     }
 }

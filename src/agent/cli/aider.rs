@@ -79,7 +79,7 @@ pub(super) struct Stream {
 impl Stream {
     pub fn line(&mut self, line: &str, turn: &mut Turn, on_act: &mut dyn FnMut(Act)) {
         let text = line.trim_end();
-        if let Some(tokens) = text.strip_prefix("Tokens: ").and_then(|rest| Tokens::read(rest)) {
+        if let Some(tokens) = text.strip_prefix("Tokens: ").and_then(Tokens::read) {
             turn.usage = plus(turn.usage, &tokens.usage);
             // The cost of the session is a sum already.
             turn.cost_usd = tokens.session_cost.or(turn.cost_usd);

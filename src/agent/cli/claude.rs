@@ -21,9 +21,10 @@ use serde_json::{Value, json};
 use crate::agent::error::ProgramFault;
 use crate::agent::message::Usage;
 use crate::agent::program::Task;
-use crate::model::act::{Act, PlanStep};
+use crate::model::act::Act;
 use crate::model::loop_file::PromptBy;
 
+use super::acts::{OpenEdits, plan, replaced, tell};
 use super::argv::{self, Announce, Ends, Line};
 use super::turn::{Turn, blocks_text, count, money, plus, string, text_of};
 use super::{Facts, Invocation, fault};
@@ -40,8 +41,6 @@ pub(super) static FACTS: Facts = Facts {
 
 /// Messages whose usage may still be repeated.
 const OPEN_MESSAGES: usize = 32;
-/// Edits that wait for their result.
-const OPEN_EDITS: usize = 64;
 
 pub(super) fn invocation(mut line: Line<'_>, task: &Task) -> Result<Invocation, String> {
     line.flag(&["-p", "--print"]);
@@ -79,7 +78,7 @@ pub(super) struct Stream {
     /// Usage of messages that no longer change.
     settled: Usage,
     open: VecDeque<(String, Usage)>,
-    edits: VecDeque<(String, Act)>,
+    edits: OpenEdits,
 }
 
 impl Stream {
@@ -139,10 +138,7 @@ impl Stream {
             on_act(Act::Planned { steps }.bounded());
         }
         if let Some(edit) = edit(&tool, input) {
-            self.edits.push_back((id.clone(), edit.bounded()));
-            if self.edits.len() > OPEN_EDITS {
-                self.edits.pop_front();
-            }
+            self.edits.begin(&id, edit);
         }
         on_act(Act::Called { id, tool, input: text_of(input) }.bounded());
     }
@@ -153,12 +149,7 @@ impl Stream {
             let id = string(block, "tool_use_id").unwrap_or_default().to_owned();
             let is_error = block.get("is_error").and_then(Value::as_bool).unwrap_or_default();
             let text = block.get("content").map(blocks_text).unwrap_or_default();
-            if let Some(at) = self.edits.iter().position(|(call, _)| *call == id)
-                && let Some((_, edit)) = self.edits.remove(at)
-                && !is_error
-            {
-                on_act(edit);
-            }
+            self.edits.end(&id, is_error, on_act);
             on_act(Act::Returned { id, is_error, text }.bounded());
         }
     }
@@ -267,22 +258,6 @@ fn model_usage(usage: &Value) -> Usage {
     }
 }
 
-/// Shows a text that is not empty.
-pub(super) fn tell(text: Option<&str>, act: impl FnOnce(String) -> Act, on_act: &mut dyn FnMut(Act)) {
-    if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
-        on_act(act(text.to_owned()).bounded());
-    }
-}
-
-/// A list of steps with a status each.
-pub(super) fn plan(steps: Option<&Value>, text: &str) -> Option<Vec<PlanStep>> {
-    let steps = steps?.as_array()?.iter().map(|step| PlanStep {
-        text: string(step, text).unwrap_or_default().to_owned(),
-        status: string(step, "status").unwrap_or_default().to_owned(),
-    });
-    Some(steps.collect())
-}
-
 /// What an editing tool is about to change.
 fn edit(tool: &str, input: &Value) -> Option<Act> {
     let path = string(input, "file_path").or_else(|| string(input, "notebook_path"))?.to_owned();
@@ -299,18 +274,4 @@ fn edit(tool: &str, input: &Value) -> Option<Act> {
         _ => return None,
     };
     Some(Act::Changed { path, diff })
-}
-
-/// Old lines out, new lines in.
-pub(super) fn replaced(old: &str, new: &str) -> String {
-    let out = old.lines().map(|line| format!("-{line}\n"));
-    let lines = out.chain(new.lines().map(|line| format!("+{line}\n")));
-    let mut diff = String::new();
-    for line in lines {
-        diff.push_str(&line);
-        if diff.len() > crate::model::act::MAX_ACT_BYTES {
-            break;
-        }
-    }
-    diff
 }

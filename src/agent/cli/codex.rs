@@ -19,8 +19,8 @@ use crate::agent::program::Task;
 use crate::model::act::{Act, PlanStep};
 use crate::model::loop_file::PromptBy;
 
+use super::acts::tell;
 use super::argv::{self, Announce, Ends, Line};
-use super::claude::tell;
 use super::turn::{Turn, blocks_text, count, since, string, text_of};
 use super::{Facts, Invocation};
 

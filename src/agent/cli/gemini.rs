@@ -9,8 +9,6 @@
 //!
 //! Invariant: only a `result` of status `success` finishes a turn.
 
-use std::collections::VecDeque;
-
 use serde_json::Value;
 
 use crate::agent::error::ProgramFault;
@@ -19,8 +17,8 @@ use crate::agent::program::Task;
 use crate::model::act::Act;
 use crate::model::loop_file::PromptBy;
 
+use super::acts::{OpenEdits, plan, replaced, tell};
 use super::argv::{Announce, Ends, Line, with_system};
-use super::claude::{plan, replaced, tell};
 use super::turn::{Turn, count, string, text_of};
 use super::{Exit, Facts, Invocation};
 
@@ -36,8 +34,6 @@ pub(super) static FACTS: Facts = Facts {
 
 /// Text that is held back until it is worth showing.
 const SHOWN_AT: usize = 2 * 1024;
-/// Edits that wait for their result.
-const OPEN_EDITS: usize = 64;
 
 pub(super) fn invocation(mut line: Line<'_>, task: &Task) -> Result<Invocation, String> {
     line.format(&["--output-format", "-o"], "stream-json")?;
@@ -80,7 +76,7 @@ pub(super) fn end(turn: &mut Turn, exit: Exit) {
 #[derive(Default)]
 pub(super) struct Stream {
     unshown: String,
-    edits: VecDeque<(String, Act)>,
+    edits: OpenEdits,
 }
 
 impl Stream {
@@ -142,10 +138,7 @@ impl Stream {
             _ => None,
         };
         if let (Some(path), Some(diff)) = (string(input, "file_path"), diff) {
-            self.edits.push_back((id.clone(), Act::Changed { path: path.to_owned(), diff }.bounded()));
-            if self.edits.len() > OPEN_EDITS {
-                self.edits.pop_front();
-            }
+            self.edits.begin(&id, Act::Changed { path: path.to_owned(), diff });
         }
         on_act(Act::Called { id, tool, input: text_of(input) }.bounded());
     }
@@ -153,12 +146,7 @@ impl Stream {
     fn returned(&mut self, event: &Value, on_act: &mut dyn FnMut(Act)) {
         let id = string(event, "tool_id").unwrap_or_default().to_owned();
         let is_error = string(event, "status") == Some("error");
-        if let Some(at) = self.edits.iter().position(|(call, _)| *call == id)
-            && let Some((_, edit)) = self.edits.remove(at)
-            && !is_error
-        {
-            on_act(edit);
-        }
+        self.edits.end(&id, is_error, on_act);
         let told = string(event, "output").or_else(|| event.pointer("/error/message").and_then(Value::as_str));
         on_act(Act::Returned { id, is_error, text: told.unwrap_or_default().to_owned() }.bounded());
     }

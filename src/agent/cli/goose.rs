@@ -17,8 +17,8 @@ use crate::agent::program::{Offer, Task};
 use crate::model::act::Act;
 use crate::model::loop_file::PromptBy;
 
+use super::acts::tell;
 use super::argv::{self, Announce, Ends, Line};
-use super::claude::tell;
 use super::turn::{Turn, blocks_text, count, string, text_of};
 use super::{Facts, Invocation};
 

@@ -20,8 +20,8 @@ use crate::agent::program::Task;
 use crate::model::act::Act;
 use crate::model::loop_file::PromptBy;
 
+use super::acts::{plan, tell};
 use super::argv::{self, Announce, Ends, Line, with_system};
-use super::claude::{plan, tell};
 use super::turn::{Turn, count, money, plus, string, text_of};
 use super::{Facts, Invocation, fault};
 
@@ -86,38 +86,33 @@ struct Part<'a> {
     cost: Option<&'a RawValue>,
 }
 
-#[derive(Default)]
-pub(super) struct Stream;
-
-impl Stream {
-    pub fn event(&mut self, event: &Value, line: &str, turn: &mut Turn, on_act: &mut dyn FnMut(Act)) {
-        turn.name_session(string(event, "sessionID"));
-        let part = event.get("part").unwrap_or(&Value::Null);
-        match string(event, "type").unwrap_or_default() {
-            // A step that begins after one that ended: it goes on.
-            "step_start" => turn.finished = false,
-            "text" => {
-                turn.say(string(part, "text").unwrap_or_default());
-                tell(string(part, "text"), |text| Act::Said { text }, on_act);
-            }
-            "reasoning" => tell(string(part, "text"), |text| Act::Thought { text }, on_act),
-            "tool_use" => tool(part, on_act),
-            "step_finish" => {
-                let usage = part.get("tokens").map(usage).unwrap_or_default();
-                turn.usage = plus(turn.usage, &usage);
-                if let Ok(step) = serde_json::from_str::<Step<'_>>(line) {
-                    turn.add_cost(money(step.part.cost));
-                }
-                turn.name_model(string(part, "modelID"));
-                match string(part, "reason") {
-                    Some("tool-calls" | "tool_calls" | "error") | None => (),
-                    Some(_) => turn.finish_well(),
-                }
-            }
-            "done" => turn.finished = true,
-            "error" => error(event.get("error").unwrap_or(&Value::Null), turn),
-            _ => (),
+pub(super) fn event(event: &Value, line: &str, turn: &mut Turn, on_act: &mut dyn FnMut(Act)) {
+    turn.name_session(string(event, "sessionID"));
+    let part = event.get("part").unwrap_or(&Value::Null);
+    match string(event, "type").unwrap_or_default() {
+        // A step that begins after one that ended: it goes on.
+        "step_start" => turn.finished = false,
+        "text" => {
+            turn.say(string(part, "text").unwrap_or_default());
+            tell(string(part, "text"), |text| Act::Said { text }, on_act);
         }
+        "reasoning" => tell(string(part, "text"), |text| Act::Thought { text }, on_act),
+        "tool_use" => tool(part, on_act),
+        "step_finish" => {
+            let usage = part.get("tokens").map(usage).unwrap_or_default();
+            turn.usage = plus(turn.usage, &usage);
+            if let Ok(step) = serde_json::from_str::<Step<'_>>(line) {
+                turn.add_cost(money(step.part.cost));
+            }
+            turn.name_model(string(part, "modelID"));
+            match string(part, "reason") {
+                Some("tool-calls" | "tool_calls" | "error") | None => (),
+                Some(_) => turn.finish_well(),
+            }
+        }
+        "done" => turn.finished = true,
+        "error" => error(event.get("error").unwrap_or(&Value::Null), turn),
+        _ => (),
     }
 }
 

@@ -26,15 +26,10 @@ pub(super) fn invocation(line: Line<'_>, task: &Task) -> Result<Invocation, Stri
     line.build(usize::MAX, with_system(task, false), ends)
 }
 
-#[derive(Default)]
-pub(super) struct Stream;
-
-impl Stream {
-    pub fn line(&mut self, line: &str, turn: &mut Turn, on_act: &mut dyn FnMut(Act)) {
-        turn.keep_words(line);
-        turn.keep_words("\n");
-        if !line.trim().is_empty() {
-            on_act(Act::Said { text: line.to_owned() }.bounded());
-        }
+pub(super) fn line(line: &str, turn: &mut Turn, on_act: &mut dyn FnMut(Act)) {
+    turn.keep_words(line);
+    turn.keep_words("\n");
+    if !line.trim().is_empty() {
+        on_act(Act::Said { text: line.to_owned() }.bounded());
     }
 }

@@ -19,13 +19,12 @@ pub fn fenced_report(text: &str) -> Option<Value> {
                 last = Some(std::mem::take(block));
                 open = None;
             }
-            Some(block) => {
-                // A block past the limit stays open and too long: it is refused below.
-                if block.len() <= MAX_BLOCK {
-                    block.push_str(line);
-                    block.push('\n');
-                }
+            Some(block) if block.len() <= MAX_BLOCK => {
+                block.push_str(line);
+                block.push('\n');
             }
+            // It is too long already, and refused below.
+            Some(_) => (),
             None if fence.eq_ignore_ascii_case("```json") => open = Some(String::new()),
             None => (),
         }
