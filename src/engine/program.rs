@@ -41,7 +41,7 @@ mod sketch;
 pub mod turn;
 
 pub use turn::Program;
-use turn::{Heard, News};
+use turn::{Heard, News, Turn};
 
 /// Acts are recorded together, at the latest after this long.
 const GATHER: Duration = Duration::from_millis(500);
@@ -185,7 +185,10 @@ impl Driver<'_> {
         task.offer = program.takes_tools().then(|| shelf.offer(&binary));
         let heard = Heard::default();
         let marker = self.session.state.run().as_str().to_owned();
-        let effect = turn::run(program, &task, &marker, tell, heard.clone(), &token);
+        let used = &self.call()?.used;
+        let earlier = if task.session.is_some() { agent_usage(used) } else { crate::agent::Usage::default() };
+        let turn = Turn { task: &task, run_marker: &marker, earlier, tell, heard: heard.clone(), cancel: &token };
+        let effect = turn::run(program, turn);
         tokio::pin!(effect);
         let began = Instant::now();
         let mut held = Duration::ZERO;
@@ -604,6 +607,16 @@ enum Step {
     Call(offer::Call),
     Flush,
     PatienceEnds,
+}
+
+fn agent_usage(usage: &Usage) -> crate::agent::Usage {
+    crate::agent::Usage {
+        input_tokens: usage.input,
+        cache_creation_input_tokens: usage.cache_write,
+        cache_read_input_tokens: usage.cache_read,
+        output_tokens: usage.output,
+        thinking_tokens: usage.thinking,
+    }
 }
 
 async fn sleep_for(limit: Option<Duration>) {

@@ -10,7 +10,7 @@ use crate::model::ids::Role;
 use crate::model::loop_file::BackendName;
 use crate::model::report;
 
-use super::event::{AgentEnd, AgentStarted, Event, ExtendedBecause, LlmResponded, ReplyMove, Text, ToolUse};
+use super::event::{AgentEnd, AgentStarted, Event, ExtendedBecause, LlmResponded, ReplyMove, Text, ToolUse, Usage};
 
 /// Asked this often for a missing report, then the agent's part is over.
 const MAX_REPORT_REMINDERS: u32 = 2;
@@ -70,6 +70,8 @@ pub struct CallState {
     pub drop_blocks: bool,
     /// A program's own name for this conversation.
     pub session: Option<String>,
+    /// What the replies so far used. A program may count its whole session again and again.
+    pub used: Usage,
     /// A failure that no retry can mend.
     pub failed: Option<(String, String)>,
     same: u32,
@@ -112,6 +114,7 @@ impl CallState {
             raised: 0,
             drop_blocks: false,
             session: None,
+            used: Usage::default(),
             failed: None,
             same: 0,
             last_outcome: None,
@@ -170,6 +173,7 @@ impl CallState {
         if reply.session.is_some() {
             self.session.clone_from(&reply.session);
         }
+        self.used.add(&reply.usage);
         self.request_open = false;
         self.attempts = 0;
         self.turn += 1;

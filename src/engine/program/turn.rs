@@ -114,15 +114,20 @@ impl Heard {
     }
 }
 
+/// One turn, with what it needs besides the program.
+pub struct Turn<'a> {
+    pub task: &'a Task,
+    pub run_marker: &'a str,
+    /// What earlier turns of the same session used.
+    pub earlier: Usage,
+    pub tell: mpsc::Sender<News>,
+    pub heard: Heard,
+    pub cancel: &'a CancellationToken,
+}
+
 /// Runs one turn. Cancelling ends the program with everything it started.
-pub async fn run(
-    program: &Program,
-    task: &Task,
-    run_marker: &str,
-    tell: mpsc::Sender<News>,
-    heard: Heard,
-    cancel: &CancellationToken,
-) -> Result<Finished, CallError> {
+pub async fn run(program: &Program, turn: Turn<'_>) -> Result<Finished, CallError> {
+    let task = turn.task;
     let (argv, stdin, env) = if program.speaks_acp {
         (program.argv.clone(), None, Vec::new())
     } else {
@@ -130,7 +135,7 @@ pub async fn run(
             .map_err(|why| not_started(&why))?;
         (invocation.argv, invocation.stdin, invocation.env)
     };
-    let mut spec = CommandSpec::new(argv, &task.workspace, run_marker);
+    let mut spec = CommandSpec::new(argv, &task.workspace, turn.run_marker);
     // Silence and the turn's limit are watched by whoever attends, who knows about waiting for people.
     spec.timeout = Duration::from_secs(7 * 24 * 3600);
     spec.keep_bytes = KEEP_STDERR;
@@ -146,25 +151,23 @@ pub async fn run(
     let ending = CancellationToken::new();
     let process = process::run(spec, &ending);
     if program.speaks_acp {
-        converse(task, reader, writer, process, tell, &heard, cancel, &ending).await
+        converse(&turn, (reader, writer), process, &ending).await
     } else {
-        read_out(program.profile, stdin, reader, writer, process, tell, &heard, cancel, &ending).await
+        let output = Reader::new(program.profile).after(turn.earlier.clone());
+        read_out(&turn, output, stdin, (reader, writer), process, &ending).await
     }
 }
 
 /// A program that is told once and then only heard.
-#[allow(clippy::too_many_arguments)]
 async fn read_out(
-    profile: ProgramProfile,
+    turn: &Turn<'_>,
+    mut output: Reader,
     stdin: Option<Vec<u8>>,
-    mut reader: pipe::Receiver,
-    mut writer: pipe::Sender,
+    (mut reader, mut writer): (pipe::Receiver, pipe::Sender),
     process: impl Future<Output = process::ProcessOutcome>,
-    tell: mpsc::Sender<News>,
-    heard: &Heard,
-    cancel: &CancellationToken,
     ending: &CancellationToken,
 ) -> Result<Finished, CallError> {
+    let tell = &turn.tell;
     let feed = async move {
         if let Some(bytes) = stdin {
             // A program that does not read its prompt says so itself.
@@ -173,11 +176,10 @@ async fn read_out(
         drop(writer);
     };
     let listen = async {
-        let mut output = Reader::new(profile);
         let mut buffer = vec![0; 64 * 1024];
         let mut acts = Vec::new();
         while let Ok(count @ 1..) = reader.read(&mut buffer).await {
-            heard.now();
+            turn.heard.now();
             output.push(&buffer[..count], &mut |act| acts.push(act));
             for act in acts.drain(..) {
                 let _ = tell.send(News::Act(act)).await;
@@ -190,7 +192,7 @@ async fn read_out(
     tokio::pin!(work);
     let ((), output, outcome) = tokio::select! {
         done = &mut work => done,
-        () = cancel.cancelled() => {
+        () = turn.cancel.cancelled() => {
             ending.cancel();
             work.await
         }
@@ -205,24 +207,20 @@ async fn read_out(
 }
 
 /// A program that is talked to.
-#[allow(clippy::too_many_arguments)]
 async fn converse(
-    task: &Task,
-    reader: pipe::Receiver,
-    writer: pipe::Sender,
+    turn: &Turn<'_>,
+    (reader, writer): (pipe::Receiver, pipe::Sender),
     process: impl Future<Output = process::ProcessOutcome>,
-    tell: mpsc::Sender<News>,
-    heard: &Heard,
-    cancel: &CancellationToken,
     ending: &CancellationToken,
 ) -> Result<Finished, CallError> {
+    let (tell, heard) = (&turn.tell, &turn.heard);
     let (asks, mut asked) = mpsc::channel::<Ask>(16);
     let (acts, mut acted) = mpsc::unbounded_channel::<Act>();
     let mut on_act = move |act: Act| {
         let _ = acts.send(act);
     };
     let talk = async {
-        let result = acp::run(reader, writer, task, &mut on_act, asks, cancel).await;
+        let result = acp::run(reader, writer, turn.task, &mut on_act, asks, turn.cancel).await;
         drop(on_act);
         // The turn is over; an agent that speaks ACP would wait for the next one.
         ending.cancel();

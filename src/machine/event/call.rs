@@ -55,6 +55,23 @@ pub struct Usage {
     pub web_searches: u64,
 }
 
+impl Usage {
+    /// The servers' numbers are foreign: they may be anything, and must not wrap.
+    pub fn add(&mut self, other: &Self) {
+        let parts = [
+            (&mut self.input, other.input),
+            (&mut self.cache_write, other.cache_write),
+            (&mut self.cache_read, other.cache_read),
+            (&mut self.output, other.output),
+            (&mut self.thinking, other.thinking),
+            (&mut self.web_searches, other.web_searches),
+        ];
+        for (sum, more) in parts {
+            *sum = sum.saturating_add(more);
+        }
+    }
+}
+
 const fn is_zero(number: &u64) -> bool {
     *number == 0
 }
