@@ -90,7 +90,7 @@ impl<'a> Driver<'a> {
         observer: &'a mut dyn Observer,
     ) -> Result<Self, EngineError> {
         let permissions = &session.state.loop_file().permissions;
-        let rules = Rules::parse(&permissions.allow, &permissions.ask, &permissions.deny)
+        let rules = Rules::of(permissions, &session.state.started.remembered)
             .map_err(|e| EngineError::usage(e.to_string(), "rules look like `shell(cargo *)`"))?;
         Ok(Self {
             session,
