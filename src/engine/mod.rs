@@ -21,6 +21,7 @@ mod people;
 pub mod places;
 mod probes;
 mod protect;
+pub mod remembered;
 pub mod session;
 pub mod signals;
 mod tools;

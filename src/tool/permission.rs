@@ -22,7 +22,7 @@ mod critical;
 mod pattern;
 mod shell;
 
-pub use critical::{is_critical, runs_by_itself};
+pub use critical::is_critical;
 
 use carrier::{Inside, Step, base_name};
 use pattern::{could_match, matches, normal_path};

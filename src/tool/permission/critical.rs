@@ -6,6 +6,8 @@
 
 use serde_json::Value;
 
+use crate::model::self_running;
+
 use super::carrier::{Inside, Step, base_name};
 use super::pattern::normal_path;
 use super::shell::{HOLE, Word};
@@ -17,28 +19,6 @@ pub const CRITICAL: &str = "critical: ";
 pub fn is_critical(rule: &str) -> bool {
     rule.starts_with(CRITICAL)
 }
-
-/// Files that a shell or git runs by itself.
-const START_UP: [&str; 18] = [
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_aliases",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".kshrc",
-    ".cshrc",
-    ".tcshrc",
-    ".login",
-    ".envrc",
-    ".gitconfig",
-    ".xprofile",
-    "config.fish",
-];
 
 /// Programs that change no file that they are given.
 const READERS: [&str; 38] = [
@@ -60,19 +40,16 @@ const DOWNLOAD: &str = "it runs what it downloads";
 const PLANTS: &str = "it changes a file that runs by itself later (a git hook, git's configuration, a start-up file, keys)";
 
 /// Does a shell or git run this file by itself, or does it hold keys?
-pub fn runs_by_itself(path: &str) -> bool {
+fn plants(path: &str) -> bool {
     let path = normal_path(path);
-    let inside = format!("/{path}/");
-    let name = base_name(&path);
-    START_UP.contains(&name)
-        || ["/.git/hooks/", "/.git/config/", "/.git/info/attributes/", "/.ssh/"].iter().any(|part| inside.contains(part))
+    self_running::runs_by_itself(&path) || format!("/{path}/").contains("/.ssh/")
 }
 
 /// Why a file tool's call is critical.
 pub(super) fn of_file_tool(tool: &str, input: &Value) -> Option<&'static str> {
     let writes = matches!(tool, "write_file" | "edit_file");
     let path = input["path"].as_str().filter(|_| writes)?;
-    runs_by_itself(path).then_some(PLANTS)
+    plants(path).then_some(PLANTS)
 }
 
 /// Why a command line is critical.
@@ -117,7 +94,7 @@ fn of_step(step: &Step, wanders: bool) -> Option<&'static str> {
         if is_device(target) {
             return Some(DEVICE);
         }
-        if runs_by_itself(target) {
+        if plants(target) {
             return Some(PLANTS);
         }
     }
@@ -147,7 +124,7 @@ fn of_step(step: &Step, wanders: bool) -> Option<&'static str> {
     let reads = READERS.contains(&name) || (name == "sed" && !flagged(words, "i", "--in-place"));
     let touches = |word: &Word| {
         let value = word.raw().split_once('=').map_or("", |(_, value)| value);
-        runs_by_itself(word.raw()) || runs_by_itself(value)
+        plants(word.raw()) || plants(value)
     };
     (!reads && words.iter().any(touches)).then_some(PLANTS)
 }
