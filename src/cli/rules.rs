@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::engine::places::StateRoot;
 use crate::engine::{remembered, session};
 
-use super::{Outcome, text};
+use super::{Outcome, order, text};
 
 #[derive(Debug, Args)]
 pub struct Options {
@@ -23,6 +23,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     let root = StateRoot::locate()?;
     let workspace = session::canonical_workspace(here)?;
     if let Some(number) = options.forget {
+        order::refuse_tools()?;
         let rule = remembered::forget(&root, &workspace, number)?;
         text::line(format!("forgotten: {}", text::safe(&rule)));
         return Ok(0);

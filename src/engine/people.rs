@@ -119,13 +119,13 @@ impl Driver<'_> {
             Event::InputRejected(rejected) => Some(rejected.why.clone()),
             _ => None,
         });
-        let kept = match (&refused, events.first()) {
-            (None, Some(event)) => self.keep_rule(event),
-            _ => None,
-        };
-        let said = kept.map_or_else(|| said.clone(), |kept| format!("{said}, {kept}"));
+        let first = events.first().cloned().filter(|_| refused.is_none());
         match self.append(events).await {
-            Ok(()) => Ok(refused.map_or(Ok(said), Err)),
+            Ok(()) => {
+                let kept = first.and_then(|event| self.keep_rule(&event));
+                let said = kept.map(|kept| format!("{said}, {kept}")).unwrap_or(said);
+                Ok(refused.map_or(Ok(said), Err))
+            }
             // Nothing was written; the run has nothing to do with it.
             Err(EngineError::Journal(JournalError::TooLarge { .. })) => Ok(Err("that is too long".to_owned())),
             Err(error) => Err(error),

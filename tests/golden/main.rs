@@ -18,6 +18,7 @@ mod lanes;
 mod learnings;
 mod need_info;
 mod northstar;
+mod permissions;
 mod rung;
 mod stop;
 mod tools;
