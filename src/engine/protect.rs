@@ -74,7 +74,8 @@ pub fn instruments_touched(declared: &LoopFile, start: &TreeSnapshot, now: &Tree
 pub fn planted(start: &TreeSnapshot, now: &TreeSnapshot) -> Vec<String> {
     // Runs that began before these were looked at cannot be compared.
     let (Some(start), Some(now)) = (&start.guarded, &now.guarded) else { return Vec::new() };
-    let mut paths: Vec<String> = start.keys().chain(now.keys()).filter(|path| start.get(*path) != now.get(*path)).cloned().collect();
+    let mut paths: Vec<String> =
+        start.keys().chain(now.keys()).filter(|path| start.get(*path) != now.get(*path)).cloned().collect();
     paths.sort();
     paths.dedup();
     paths

@@ -45,8 +45,7 @@ pub fn load(root: &StateRoot, workspace: &Path) -> Result<Vec<String>, EngineErr
     if size > MAX_FILE {
         return Err(unusable(format!("{size} bytes are too many")));
     }
-    let text =
-        fs::read_to_string(&path).map_err(|e| EngineError::io("cannot read the remembered rules", &path, e))?;
+    let text = fs::read_to_string(&path).map_err(|e| EngineError::io("cannot read the remembered rules", &path, e))?;
     let rules: Vec<String> = serde_yaml::from_str(&text).map_err(|e| unusable(e.to_string()))?;
     check(&rules).map_err(unusable)?;
     Ok(rules)
@@ -78,9 +77,11 @@ fn wanted(state: &RunState, answered: &DecisionAnswered) -> Option<Result<String
         return Some(Err("allowed this once: a critical call is asked about every time".to_owned()));
     }
     let exact = permission::exact_rule(tool, command);
-    Some(exact.filter(|rule| rule.len() <= MAX_RULE).ok_or_else(|| {
-        format!("for this run: a call of {} bytes is not kept for later ones", command.len())
-    }))
+    Some(
+        exact
+            .filter(|rule| rule.len() <= MAX_RULE)
+            .ok_or_else(|| format!("for this run: a call of {} bytes is not kept for later ones", command.len())),
+    )
 }
 
 /// Keeps what an operator's answer allows for good. Says where, or why not; `None` if nothing was to be kept.

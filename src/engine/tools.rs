@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::evidence::permit::{self, Permit, effect_name, effect_of};
 use crate::journal;
 use crate::machine::document;
 use crate::machine::event::{
@@ -19,7 +20,6 @@ use crate::model::digest::Digest;
 use crate::model::ids::Role;
 use crate::model::learnings::flatten;
 use crate::model::report::Report;
-use crate::evidence::permit::{self, Permit, effect_name, effect_of};
 use crate::tool::registry::{self, EffectClass, Limits, ToolContext, ToolOutcome};
 
 use super::ask;
@@ -71,7 +71,8 @@ impl Driver<'_> {
         intents: &mut Vec<Event>,
         calls: &mut Vec<(ToolUse, Value)>,
     ) -> Result<(), EngineError> {
-        let Some((first, _)) = calls.first().filter(|(first, _)| effect_of(role, &first.name) == EffectClass::Read) else {
+        let Some((first, _)) = calls.first().filter(|(first, _)| effect_of(role, &first.name) == EffectClass::Read)
+        else {
             return Ok(());
         };
         let (spent, limits) = (&self.session.state.spent, &self.session.state.limits);

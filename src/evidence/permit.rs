@@ -11,16 +11,23 @@ use crate::model::decision::{Answer, MAX_TEXT, Request};
 use crate::model::ids::Role;
 use crate::model::loop_file::PermissionsDecl;
 use crate::tool::permission::{self, RuleError, Rules, Verdict};
-use crate::tool::registry::{self, EffectClass};
 use crate::tool::process::Access;
+use crate::tool::registry::{self, EffectClass};
 
 /// What the rules and people say about a call, in the words that are recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Permit {
-    Run { rule: String },
-    Refuse { rule: String },
+    Run {
+        rule: String,
+    },
+    Refuse {
+        rule: String,
+    },
     /// A person has to decide about exactly this command.
-    Ask { rule: String, command: String },
+    Ask {
+        rule: String,
+        command: String,
+    },
 }
 
 /// The rules of a run: what was declared, and what its operator had remembered when it began.

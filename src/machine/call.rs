@@ -10,7 +10,8 @@ use crate::model::ids::Role;
 use crate::model::report;
 
 use super::event::{
-    AgentEnd, AgentStarted, Event, ExtendedBecause, LlmResponded, ReplyMove, Text, ToolFinished, ToolOutcomeKind, ToolUse,
+    AgentEnd, AgentStarted, Event, ExtendedBecause, LlmResponded, ReplyMove, Text, ToolFinished, ToolOutcomeKind,
+    ToolUse,
 };
 
 /// Asked this often for a missing report, then the agent's part is over.

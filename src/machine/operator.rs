@@ -186,9 +186,8 @@ impl Operator {
 
     /// An answer to the run's own escalation: its text is a word for the agent that was stuck.
     pub(super) fn hear_escalation(&mut self, answered: &DecisionAnswered, ts: &str) -> bool {
-        let escalated = |decision: &Decision| {
-            decision.asked_by.is_none() && matches!(decision.request, Request::Escalation { .. })
-        };
+        let escalated =
+            |decision: &Decision| decision.asked_by.is_none() && matches!(decision.request, Request::Escalation { .. });
         if !self.decision(answered.id).is_some_and(escalated) {
             return false;
         }

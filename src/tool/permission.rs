@@ -202,8 +202,8 @@ impl Rule {
         if tool.is_empty() || matches!(&pattern, Pattern::Wild(text) | Pattern::Exact(text) if text.is_empty()) {
             return Err(shape());
         }
-        let subject = Subject::parse(tool)
-            .ok_or_else(|| RuleError::Tool { rule: text.to_owned(), tool: tool.to_owned() })?;
+        let subject =
+            Subject::parse(tool).ok_or_else(|| RuleError::Tool { rule: text.to_owned(), tool: tool.to_owned() })?;
         Ok(Self { text: trimmed.to_owned(), subject, pattern })
     }
 
@@ -313,9 +313,7 @@ impl<'a> Call<'a> {
     fn could_be(&self, rule: &Rule, sure: Hit) -> bool {
         if rule.about(self.tool, Reach::Wide) {
             let hits = match sure {
-                Hit::Surely => {
-                    rule.is_exactly(&self.exact) || self.readings.iter().any(|text| rule.fits(text))
-                }
+                Hit::Surely => rule.is_exactly(&self.exact) || self.readings.iter().any(|text| rule.fits(text)),
                 Hit::Perhaps => self.shapes.iter().any(|text| rule.could_fit(text)),
             };
             if hits {

@@ -35,7 +35,8 @@ fn rules(ran: &Ran, arguments: &[&str]) -> String {
 
 #[test]
 fn reads_run_at_once_and_are_recorded_in_order() {
-    let ran = Case::two_steps().solver(0, [read("a"), read("metric"), read("none"), write("c", "1\n"), read("c")]).run();
+    let ran =
+        Case::two_steps().solver(0, [read("a"), read("metric"), read("none"), write("c", "1\n"), read("c")]).run();
     check(&ran, &Expect::exact(&["0.5", "0"]));
     let steps = steps(&ran);
     let kinds: Vec<&str> = steps.iter().map(|(kind, _)| kind.trim_start_matches("tool.")).collect();
@@ -51,7 +52,9 @@ fn reads_run_at_once_and_are_recorded_in_order() {
 #[test]
 fn what_follows_a_failed_effect_is_not_executed() {
     let edit = call("edit_file", json!({"path": "none", "old_string": "x", "new_string": "y"}));
-    let ran = Case::two_steps().solver(0, [sh("exit 3"), write("after", "1\n"), edit, write("never", "1\n"), read("a")]).run();
+    let ran = Case::two_steps()
+        .solver(0, [sh("exit 3"), write("after", "1\n"), edit, write("never", "1\n"), read("a")])
+        .run();
     check(&ran, &Expect::exact(&["0.5", "0"]));
     let exists = |name: &str| ran.bench.workspace.join(name).exists();
     assert!(exists("after"), "an exit code is no failure: agents run failing tests all the time");

@@ -22,9 +22,44 @@ pub fn is_critical(rule: &str) -> bool {
 
 /// Programs that change no file that they are given.
 const READERS: [&str; 38] = [
-    "cat", "ls", "head", "tail", "less", "more", "grep", "egrep", "fgrep", "rg", "diff", "cmp", "stat", "file", "wc",
-    "echo", "printf", "test", "[", "[[", "md5sum", "sha1sum", "sha256sum", "readlink", "realpath", "basename",
-    "dirname", "tree", "du", "git", "find", "cd", "bat", "nl", "od", "xxd", "hexdump", "sort",
+    "cat",
+    "ls",
+    "head",
+    "tail",
+    "less",
+    "more",
+    "grep",
+    "egrep",
+    "fgrep",
+    "rg",
+    "diff",
+    "cmp",
+    "stat",
+    "file",
+    "wc",
+    "echo",
+    "printf",
+    "test",
+    "[",
+    "[[",
+    "md5sum",
+    "sha1sum",
+    "sha256sum",
+    "readlink",
+    "realpath",
+    "basename",
+    "dirname",
+    "tree",
+    "du",
+    "git",
+    "find",
+    "cd",
+    "bat",
+    "nl",
+    "od",
+    "xxd",
+    "hexdump",
+    "sort",
 ];
 
 const DOWNLOADERS: [&str; 5] = ["curl", "wget", "fetch", "aria2c", "http"];
@@ -37,7 +72,8 @@ const SERVER: &str = "it overwrites or deletes what is on a server";
 const UNCOMMITTED: &str = "it throws away work that is not committed, which nothing brings back";
 const GIT_CONFIG: &str = "it changes git's configuration, which can run commands";
 const DOWNLOAD: &str = "it runs what it downloads";
-const PLANTS: &str = "it changes a file that runs by itself later (a git hook, git's configuration, a start-up file, keys)";
+const PLANTS: &str =
+    "it changes a file that runs by itself later (a git hook, git's configuration, a start-up file, keys)";
 
 /// Does a shell or git run this file by itself, or does it hold keys?
 fn plants(path: &str) -> bool {
@@ -164,7 +200,8 @@ fn deletes_widely(words: &[Word]) -> bool {
     let places: Vec<&Word> = words.iter().take_while(|word| !word.raw().starts_with(['-', '(', '!'])).collect();
     let narrow = ["-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex"];
     let narrowed = words.windows(2).any(|pair| narrow.contains(&pair[0].raw()) && pair[1].raw() != "*");
-    places.iter().any(|word| is_outside(word)) || (!narrowed && (places.is_empty() || places.into_iter().any(endangers)))
+    places.iter().any(|word| is_outside(word))
+        || (!narrowed && (places.is_empty() || places.into_iter().any(endangers)))
 }
 
 fn is_device(path: &str) -> bool {

@@ -125,7 +125,17 @@ fn what_is_not_known_is_asked_about() {
         Verdict::Ask { rule } => rule,
         other => panic!("{command}: {other:?}"),
     };
-    for command in ["$X foo", "$(cat x) y", "{rm,-rf,x}", "eval \"$X\"", "sh -c \"$X\"", "echo x | sh", "sudo $X", "a*", "ls &>o rm -rf x"] {
+    for command in [
+        "$X foo",
+        "$(cat x) y",
+        "{rm,-rf,x}",
+        "eval \"$X\"",
+        "sh -c \"$X\"",
+        "echo x | sh",
+        "sudo $X",
+        "a*",
+        "ls &>o rm -rf x",
+    ] {
         assert!(why(command).starts_with("cannot be read: "), "{command}: {}", why(command));
     }
     for command in ["echo 'open", "echo $(", "if (", "a )", "cat <"] {
@@ -211,9 +221,8 @@ fn odd_inputs_are_decided_too() {
 
 #[test]
 fn bad_rules_are_refused() {
-    let parse = |rule: &str| {
-        Rules::of(&PermissionsDecl { deny: vec![rule.to_owned()], ..PermissionsDecl::default() }, &[])
-    };
+    let parse =
+        |rule: &str| Rules::of(&PermissionsDecl { deny: vec![rule.to_owned()], ..PermissionsDecl::default() }, &[]);
     for rule in ["bash(rm", "bash()", "bash( )", "bash(=)", "", "(x)"] {
         assert!(matches!(parse(rule), Err(RuleError::Shape(_))), "{rule}");
     }
@@ -309,9 +318,6 @@ fn critical_calls_are_asked_about_whatever_is_allowed() {
         assert_eq!(on("read_file", path), allowed("*"));
     }
     // A refusal stays a refusal.
-    let closed = Rules::of(
-        &PermissionsDecl { otherwise: Some(Otherwise::Deny), ..PermissionsDecl::default() },
-        &[],
-    );
+    let closed = Rules::of(&PermissionsDecl { otherwise: Some(Otherwise::Deny), ..PermissionsDecl::default() }, &[]);
     assert_eq!(bash(&closed.unwrap(), "rm -rf /"), denied("otherwise deny"));
 }

@@ -27,10 +27,10 @@ fn reads(text: &str, expected: &[&str]) {
 fn words() {
     reads("a 'b c' \"d e\" f\\ g h\\\ni ''", &["a·b c·d e·f g·hi·"]);
     reads("a \"x\\\"y\\$z\\q\" '$x' \\$y $ a$", &["a·x\"y$z\\q·$x·$y·$·a$"]);
-    reads("a $x ${y:-$(b)} \"$z\"w *.rs ~/c a~ [ab] x[1]y {c,d} {} {e} $'f' $1 $?", &[
-        "a·□·□·□w·□.rs·□/c·a~·□·□·□·{}·{e}·□·□·□",
-        "b",
-    ]);
+    reads(
+        "a $x ${y:-$(b)} \"$z\"w *.rs ~/c a~ [ab] x[1]y {c,d} {} {e} $'f' $1 $?",
+        &["a·□·□·□w·□.rs·□/c·a~·□·□·□·{}·{e}·□·□·□", "b"],
+    );
     reads("a # b\nc#d", &["a", "c#d"]);
     reads("echo '# no comment' \"a;b\" c\\;d", &["echo·# no comment·a;b·c;d"]);
     reads("a $((1 + $(b))) $(( (1) ))", &["a·□·□", "b"]);
