@@ -182,7 +182,8 @@ fn an_effect_that_was_never_announced_is_named() {
 fn a_tool_that_ran_without_leave_is_named() {
     let (bench, chain) = ended();
     let original = fs::read(bench.run_dir().join("journal/00000001.jsonl")).unwrap();
-    let which = chain.events.iter().position(|event| event.contains("\"rule\":\"allow default\"")).unwrap();
+    let writes = |event: &String| event.contains("tool.intended") && event.contains("\"name\":\"write_file\"");
+    let which = chain.events.iter().position(writes).unwrap();
     let nth = chain.events[..which].iter().filter(|event| event.contains("\"type\":\"tool.intended\"")).count();
     let result = chain.find("tool.finished", nth);
     // (what is forged, the event that gives it away)
