@@ -9,6 +9,7 @@ use crate::engine::places::StateRoot;
 use crate::engine::session;
 use crate::machine::operator::{Decision, DecisionStatus};
 use crate::model::decision::{GuardFile, Request};
+use crate::tool::permission::is_critical;
 
 use super::{Outcome, select, text};
 
@@ -104,6 +105,17 @@ fn show(decision: &Decision) {
     }
     if decision.status == DecisionStatus::Open {
         text::line(format!("  answer: nightloop answer {} {}", decision.id, how(&decision.request)));
+        match &decision.request {
+            Request::Permission { rule, .. } if is_critical(rule) => {
+                text::line("  `always` counts once: a critical call is asked about every time");
+            }
+            Request::Permission { .. } => {
+                text::line(
+                    "  `always` is kept for later runs in this workspace; `nightloop rules` shows and forgets it",
+                );
+            }
+            _ => {}
+        }
     }
 }
 

@@ -16,6 +16,7 @@ mod outcome;
 mod pause;
 mod replay;
 mod resume;
+mod rules;
 mod run;
 mod runs;
 mod select;
@@ -81,6 +82,8 @@ enum Command {
     Status(status::Options),
     /// List the runs of this user.
     Runs(runs::Options),
+    /// List what was always allowed in this workspace, or forget one of it.
+    Rules(rules::Options),
     /// Check offline whether a run may be believed.
     Verify(verify::Options),
     /// Look for what would keep a loop from running well.
@@ -123,6 +126,7 @@ pub fn main() -> ExitCode {
         Command::Steer(options) => steer::main(&here, &options),
         Command::Status(options) => status::main(&here, &options),
         Command::Runs(options) => runs::main(&options),
+        Command::Rules(options) => rules::main(&here, &options),
         Command::Verify(options) => verify::main(&here, &options),
         Command::Doctor(options) => doctor::main(&here, &options),
         Command::Mcp => mcp::main(),

@@ -144,7 +144,7 @@ actions! {
     Slower = ("slower", Replay, Look, "-", "slower", "Replay slower."),
 
     Approve = ("approve", Inbox, Act, "a", "approve", "Approve, allow, accept, acknowledge or say that it is done."),
-    Always = ("always", Inbox, Act, "A", "always", "Allow this, and the same again in this run."),
+    Always = ("always", Inbox, Act, "A", "always", "Allow this, and the same again in later runs here."),
     Reject = ("reject", Inbox, Act, "r", "reject", "Reject, deny or refuse."),
     ToggleHunk = ("toggle-hunk", Inbox, Act, "space", "hunk", "Take or leave the hunk under the cursor."),
     EditAnswer = ("edit-answer", Inbox, Act, "e", "edit", "Edit the text in $EDITOR."),

@@ -150,6 +150,7 @@ impl Driver<'_> {
             CallTodo::RecoverTool { tool_use, effect } => self.recover_tool(tool_use, &effect).await,
             CallTodo::ReturnResults => self.return_results().await,
             CallTodo::Remind(why) => self.remind(why).await,
+            CallTodo::Escalate(problem) => self.escalate(problem).await,
             CallTodo::End(end) => self.end_call(end).await,
         }
     }

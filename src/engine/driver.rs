@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::evidence::permit;
 use crate::evidence::render;
 use crate::evidence::store::{self, Durability};
 use crate::journal::{self, JournalError};
@@ -89,8 +90,7 @@ impl<'a> Driver<'a> {
         ports: Ports,
         observer: &'a mut dyn Observer,
     ) -> Result<Self, EngineError> {
-        let permissions = &session.state.loop_file().permissions;
-        let rules = Rules::parse(&permissions.allow, &permissions.ask, &permissions.deny)
+        let rules = permit::rules(&session.state)
             .map_err(|e| EngineError::usage(e.to_string(), "rules look like `shell(cargo *)`"))?;
         Ok(Self {
             session,

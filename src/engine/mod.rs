@@ -23,6 +23,7 @@ pub mod places;
 mod probes;
 pub mod program;
 mod protect;
+pub mod remembered;
 pub mod session;
 pub mod signals;
 mod tools;

@@ -13,6 +13,7 @@ use crate::model::ids::RunId;
 use super::error::EngineError;
 use super::finish;
 use super::places::StateRoot;
+use super::remembered;
 use super::session;
 
 /// Records an answer, with the document it approves. A run that had stopped is sealed again.
@@ -39,6 +40,7 @@ pub fn answer(
     for record in writer.append_blocking(vec![session::draft(None, &event)?])? {
         fold::apply(&mut state, &session::stamped(&record)?)?;
     }
+    remembered::keep(root, &workspace, &state, &event);
     if state.halt.is_some() {
         // Another run may have written there since.
         store::archive_foreign(&workspace, run)

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::evidence::permit;
 use crate::evidence::render;
 use crate::evidence::store::{self, Durability};
 use crate::journal::JournalError;
@@ -27,8 +28,9 @@ use crate::tool::process::{self, Access, CommandSpec};
 use super::command::{Command, Order, Receipt};
 use super::driver::{Cutoff, Driver, Guarded, stop_comes};
 use super::error::EngineError;
+use super::remembered;
 use super::signals::STOP_FILE;
-use super::tools::{PROTECTED, access_of};
+use super::tools::PROTECTED;
 
 /// Orders that are taken between two steps.
 const ORDERS_PER_STEP: usize = 16;
@@ -117,12 +119,23 @@ impl Driver<'_> {
             Event::InputRejected(rejected) => Some(rejected.why.clone()),
             _ => None,
         });
+        let first = events.first().cloned().filter(|_| refused.is_none());
         match self.append(events).await {
-            Ok(()) => Ok(refused.map_or(Ok(said), Err)),
+            Ok(()) => {
+                let kept = first.and_then(|event| self.keep_rule(&event));
+                let said = kept.map(|kept| format!("{said}, {kept}")).unwrap_or(said);
+                Ok(refused.map_or(Ok(said), Err))
+            }
             // Nothing was written; the run has nothing to do with it.
             Err(EngineError::Journal(JournalError::TooLarge { .. })) => Ok(Err("that is too long".to_owned())),
             Err(error) => Err(error),
         }
+    }
+
+    /// "Always" is remembered for later runs in this workspace, too.
+    fn keep_rule(&self, event: &Event) -> Option<String> {
+        let session = &self.session;
+        remembered::keep(&session.root, &session.workspace, &session.state, event)
     }
 
     /// The event that an order becomes, and what the operator is told.
@@ -239,7 +252,7 @@ impl Driver<'_> {
         let mut spec = CommandSpec::new(argv, &self.session.workspace, self.session.state.run().as_str());
         spec.timeout = Duration::from_secs(seconds);
         let token = CancellationToken::new();
-        spec.access = self.call().map_or(Access::ReadOnly, |call| access_of(call.role()));
+        spec.access = self.call().map_or(Access::ReadOnly, |call| permit::access_of(call.role()));
         let outcome = match self.guarded(&token, Cutoff::Never, process::run(spec, &token)).await? {
             Guarded::Done(outcome) | Guarded::Cut(outcome) => outcome,
             Guarded::Stopped(_) => return Ok(None),

@@ -70,6 +70,17 @@ pub fn instruments_touched(declared: &LoopFile, start: &TreeSnapshot, now: &Tree
     scripts
 }
 
+/// Files that run by themselves and differ from how the run found them: git's hooks and configuration, start-up files.
+pub fn planted(start: &TreeSnapshot, now: &TreeSnapshot) -> Vec<String> {
+    // Runs that began before these were looked at cannot be compared.
+    let (Some(start), Some(now)) = (&start.guarded, &now.guarded) else { return Vec::new() };
+    let mut paths: Vec<String> =
+        start.keys().chain(now.keys()).filter(|path| start.get(*path) != now.get(*path)).cloned().collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
 /// The files of the workspace that decide what a command does.
 fn scripts_of(argv: &[String]) -> Vec<String> {
     let words: Vec<&str> = argv.iter().map(String::as_str).collect();
@@ -150,7 +161,7 @@ mod tests {
             executable: false,
         };
         let files = files.iter().map(|(path, content)| ((*path).to_owned(), state(content)));
-        TreeSnapshot { files: files.collect(), skipped: Vec::new() }
+        TreeSnapshot { files: files.collect(), ..TreeSnapshot::default() }
     }
 
     fn criterion(argv: &[&str], protects: &[&str]) -> Criterion {

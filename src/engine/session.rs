@@ -123,7 +123,8 @@ impl Session {
         fs::create_dir_all(&path).map_err(|e| EngineError::io("cannot create the run directory", &path, e))?;
         private(&path)?;
         let run_lock = RunLock::acquire(&path)?;
-        let started = run_started(&run, declaration, patience);
+        let remembered = super::remembered::load(root, &workspace)?;
+        let started = run_started(&run, declaration, patience, remembered);
         let run_dir = RunDir::create(&path, genesis(&run, &workspace, &started)?.as_bytes())?;
         remember_run(root, &workspace, &run)?;
         let tail = Tail::fresh(run_dir.genesis_digest());
@@ -266,7 +267,7 @@ pub fn draft(iteration: Option<u32>, event: &Event) -> Result<Draft, EngineError
     Ok(Draft { iter: iteration, kind: event.kind().to_owned(), data })
 }
 
-fn run_started(run: &RunId, declaration: Declaration, patience: Patience) -> RunStarted {
+fn run_started(run: &RunId, declaration: Declaration, patience: Patience, remembered: Vec<String>) -> RunStarted {
     let budget = budget::effective(&declaration.file.budget, declaration.file.profile);
     let warnings =
         budget.clamps.iter().map(|c| format!("{} {} was raised to {}", c.limit, c.requested, c.used)).collect();
@@ -279,7 +280,7 @@ fn run_started(run: &RunId, declaration: Declaration, patience: Patience) -> Run
         declaration: Box::new(declaration.file),
         budget,
         sandbox: sandbox::detect().name,
-        remembered: Vec::new(),
+        remembered,
         warnings,
         patience,
     }

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use futures_util::future::join_all;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::evidence::permit::{self, Permit, effect_name, effect_of};
 use crate::journal;
 use crate::machine::document;
 use crate::machine::event::{
@@ -13,13 +15,11 @@ use crate::machine::event::{
 };
 use crate::machine::measure::check_output_path;
 use crate::machine::step::{self, Input};
-use crate::model::decision::{ASK_TOOL, Answer, MAX_DECISIONS, MAX_TEXT, Mode, Request as DecisionRequest};
+use crate::model::decision::{ASK_TOOL, MAX_DECISIONS, Mode, Request as DecisionRequest};
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
 use crate::model::learnings::flatten;
 use crate::model::report::Report;
-use crate::tool::permission::Verdict;
-use crate::tool::process::Access;
 use crate::tool::registry::{self, EffectClass, Limits, ToolContext, ToolOutcome};
 
 use super::ask;
@@ -30,6 +30,10 @@ use super::error::EngineError;
 pub(super) const PROTECTED: &[&str] = &["AGENTS.md", "NORTHSTAR.md", "evidence", "scratch/STOP", "loop.yaml"];
 /// One line for people.
 const MAX_SUMMARY: usize = 160;
+/// Calls that only read and run at the same time.
+const MAX_AT_ONCE: usize = 8;
+/// The largest input of a tool.
+const MAX_INPUT: usize = 1 << 20;
 
 impl Driver<'_> {
     pub(super) async fn run_tool(&mut self, tool_use: ToolUse) -> Result<(), EngineError> {
@@ -45,9 +49,12 @@ impl Driver<'_> {
             }
             Manner::Run { input, role } => {
                 let key = intended.call.clone();
-                self.record(intended).await?;
+                let mut intents = vec![Event::from(intended)];
+                let mut calls = vec![(tool_use, input)];
+                self.join_readers(role, &mut intents, &mut calls)?;
+                self.record_all(intents).await?;
                 journal::failpoint("tool");
-                self.perform(&key, role, &tool_use, &input).await
+                self.perform(&key, role, calls).await
             }
             Manner::Close(closing) => {
                 let mut events = vec![Event::from(intended)];
@@ -55,6 +62,33 @@ impl Driver<'_> {
                 self.record_all(events).await
             }
         }
+    }
+
+    /// Calls that only read run together with those right after them that only read, too.
+    fn join_readers(
+        &self,
+        role: Role,
+        intents: &mut Vec<Event>,
+        calls: &mut Vec<(ToolUse, Value)>,
+    ) -> Result<(), EngineError> {
+        let Some((first, _)) = calls.first().filter(|(first, _)| effect_of(role, &first.name) == EffectClass::Read)
+        else {
+            return Ok(());
+        };
+        let (spent, limits) = (&self.session.state.spent, &self.session.state.limits);
+        let left = (limits.max_total_tool_calls.saturating_sub(spent.tool_calls))
+            .min(limits.max_tool_calls_per_iteration.saturating_sub(spent.iteration_tool_calls));
+        let most = MAX_AT_ONCE.min(usize::try_from(left).unwrap_or(MAX_AT_ONCE));
+        let following: Vec<ToolUse> = self.call()?.asked_after(&first.id).cloned().collect();
+        for next in following {
+            if calls.len() >= most || effect_of(role, &next.name) != EffectClass::Read {
+                break;
+            }
+            let (intended, Manner::Run { input, .. }) = self.consider(&next)? else { break };
+            intents.push(intended.into());
+            calls.push((next, input));
+        }
+        Ok(())
     }
 
     /// What a tool call means, from the stored reply, the rules and what people said. After a crash the
@@ -65,12 +99,17 @@ impl Driver<'_> {
         let role = call.role();
         let is_report = tool_use.name == call.report_tool();
         let is_question = tool_use.name == ASK_TOOL && role != Role::Skeptic;
-        let permission = if is_report || is_question {
+        let own_part = is_report || is_question;
+        let effect = if own_part { EffectClass::Read } else { effect_of(role, &tool_use.name) };
+        // What was to follow a call that failed leans on what is not there.
+        let void = effect != EffectClass::Read && call.failed_before(&tool_use.id);
+        let permission = if own_part {
             Permission::Run { rule: "its own part".to_owned() }
+        } else if void {
+            Permission::Refuse { rule: "not executed".to_owned() }
         } else {
             self.permission(tool_use, &input)?
         };
-        let effect = if is_report || is_question { EffectClass::Read } else { effect_of(role, &tool_use.name) };
         let intended = ToolIntended {
             call: call.started.call.clone(),
             id: tool_use.id.clone(),
@@ -84,6 +123,12 @@ impl Driver<'_> {
             let text =
                 format!("{{\"INVALID_JSON\": {input}}}: send the input as one JSON object that fits the schema.");
             Manner::Close(vec![self.refusal(&intended, &text)?])
+        } else if input.to_string().len() > MAX_INPUT {
+            let text = format!("The input has more than {MAX_INPUT} bytes. Send less at a time.");
+            Manner::Close(vec![self.refusal(&intended, &text)?])
+        } else if void {
+            let text = "Not executed: an earlier call in this message failed. Look at its result first.";
+            Manner::Close(vec![self.refusal(&intended, text)?])
         } else if is_report {
             Manner::Close(self.take_report(&intended, role, &input)?)
         } else if is_question {
@@ -106,35 +151,15 @@ impl Driver<'_> {
 
     /// What the rules and the operator say about a call.
     fn permission(&self, tool_use: &ToolUse, input: &Value) -> Result<Permission, EngineError> {
-        let rule = match self.rules.decide(&tool_use.name, input) {
-            Verdict::Allowed { rule } => return Ok(Permission::Run { rule: format!("allow {rule}") }),
-            Verdict::Denied { rule } => return Ok(Permission::Refuse { rule: format!("deny {rule}") }),
-            Verdict::Ask { rule } => rule,
+        let by = self.asked_by(&tool_use.id)?;
+        let (rule, command) = match permit::permit(&self.session.state, &self.rules, &by, &tool_use.name, input) {
+            Permit::Run { rule } => return Ok(Permission::Run { rule }),
+            Permit::Refuse { rule } => return Ok(Permission::Refuse { rule }),
+            Permit::Ask { rule, command } => (rule, command),
         };
         let operator = &self.session.state.operator;
-        let command = command_text(input);
-        if command.len() > MAX_TEXT {
-            // What is approved must be all that runs.
-            let rule = format!("ask {rule}: with {} bytes it is too long to be put before a person", command.len());
-            return Ok(Permission::Refuse { rule });
-        }
-        if let Some(decision) = operator.asked_by(&self.asked_by(&tool_use.id)?) {
-            let by = decision.answer.as_ref().map_or("nobody", |answered| answered.by.as_str());
-            return Ok(match decision.closed_with() {
-                Some(Answer::Allow | Answer::AllowAlways) => {
-                    Permission::Run { rule: format!("ask {rule}: allowed in {} by {by}", decision.id) }
-                }
-                _ => {
-                    let note = decision.answer.as_ref().and_then(|answered| answered.note.clone());
-                    let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
-                    Permission::Refuse { rule: format!("ask {rule}: denied in {} by {by}{note}", decision.id) }
-                }
-            });
-        }
-        if let Some(id) = operator.always_allowed(&tool_use.name, &command) {
-            return Ok(Permission::Run { rule: format!("ask {rule}: always allowed since {id}") });
-        }
-        if operator.patience.mode == Mode::Stop || operator.decisions.len() >= MAX_DECISIONS {
+        let asked = operator.asked_by(&by).is_some();
+        if asked || operator.patience.mode == Mode::Stop || operator.decisions.len() >= MAX_DECISIONS {
             let rule = format!("ask {rule}: nobody is there to answer, so it is denied");
             return Ok(Permission::Refuse { rule });
         }
@@ -146,6 +171,14 @@ impl Driver<'_> {
                 rule,
             },
         })
+    }
+
+    /// Denied too often: the run waits for a person, whose words the agent gets.
+    pub(super) async fn escalate(&mut self, problem: String) -> Result<(), EngineError> {
+        let id = self.session.state.operator.next_id();
+        let request = DecisionRequest::Escalation { problem, options: Vec::new() };
+        let why = "what it wants is not permitted; your answer goes to the agent".to_owned();
+        self.record(DecisionAsked { id, request, why, asked_by: None }).await
     }
 
     /// The place of a tool call of the present reply.
@@ -177,11 +210,8 @@ impl Driver<'_> {
         let call = self.call()?;
         let reply =
             call.reply.as_ref().ok_or_else(|| EngineError::Internal("a tool call without a reply".to_owned()))?;
-        let message: Value = serde_json::from_slice(&self.session.blobs.get(&reply.message)?)
-            .map_err(|e| EngineError::Internal(format!("the stored reply cannot be read: {e}")))?;
-        let blocks = message.get("content").and_then(Value::as_array).cloned().unwrap_or_default();
-        let block = blocks.into_iter().find(|block| block.get("id").and_then(Value::as_str) == Some(&tool_use.id));
-        Ok(block.and_then(|mut block| block.get_mut("input").map(Value::take)).unwrap_or(Value::Null))
+        let message = self.session.blobs.get(&reply.message)?;
+        Ok(permit::asked_for(&message, &tool_use.id).map_or(Value::Null, |(_, input)| input))
     }
 
     fn refusal(&self, intended: &ToolIntended, text: &str) -> Result<Event, EngineError> {
@@ -213,37 +243,42 @@ impl Driver<'_> {
         .into())
     }
 
-    async fn perform(&mut self, key: &str, role: Role, tool_use: &ToolUse, input: &Value) -> Result<(), EngineError> {
+    /// Runs calls at the same time and records their results in their order.
+    async fn perform(&mut self, key: &str, role: Role, calls: Vec<(ToolUse, Value)>) -> Result<(), EngineError> {
         let token = CancellationToken::new();
         let context = ToolContext {
             workspace: self.session.workspace.clone(),
-            access: access_of(role),
+            access: permit::access_of(role),
             limits: Limits::default(),
             run_marker: self.session.state.run().as_str().to_owned(),
             cancel: token.clone(),
             protected: PROTECTED.iter().map(PathBuf::from).collect(),
         };
-        let guarded = self.guarded(&token, Cutoff::Agent, registry::run(&context, &tool_use.name, input)).await?;
-        let (outcome, cut) = match guarded {
-            Guarded::Done(outcome) => (outcome, false),
-            Guarded::Stopped(outcome) => (outcome, false),
-            Guarded::Cut(outcome) => (outcome, true),
+        let running = calls.iter().map(|(tool_use, input)| registry::run(&context, &tool_use.name, input));
+        let guarded = self.guarded(&token, Cutoff::Agent, join_all(running)).await?;
+        let (outcomes, cut) = match guarded {
+            Guarded::Done(outcomes) | Guarded::Stopped(outcomes) => (outcomes, false),
+            Guarded::Cut(outcomes) => (outcomes, true),
         };
-        self.record_outcome(key, &tool_use.id, outcome).await?;
+        let mut events = Vec::new();
+        for ((tool_use, _), outcome) in calls.iter().zip(outcomes) {
+            events.push(self.finished(key, &tool_use.id, outcome)?);
+        }
+        self.record_all(events).await?;
         if cut {
             self.cut_if_exhausted().await?;
         }
         Ok(())
     }
 
-    async fn record_outcome(&mut self, key: &str, id: &str, outcome: ToolOutcome) -> Result<(), EngineError> {
+    fn finished(&self, key: &str, id: &str, outcome: ToolOutcome) -> Result<Event, EngineError> {
         let text = self.text(&outcome.text)?;
         let output = if outcome.output == outcome.text.as_bytes() {
             None
         } else {
             Some(self.session.blobs.put(&outcome.output)?)
         };
-        self.record(ToolFinished {
+        let finished = ToolFinished {
             call: key.to_owned(),
             id: id.to_owned(),
             outcome: if outcome.cancelled { ToolOutcomeKind::Cancelled } else { ToolOutcomeKind::Done },
@@ -253,8 +288,8 @@ impl Driver<'_> {
             text,
             output,
             output_bytes: outcome.total_bytes,
-        })
-        .await
+        };
+        Ok(finished.into())
     }
 
     /// The engine died between intent and result. What only reads is repeated; what acts is not.
@@ -263,7 +298,9 @@ impl Driver<'_> {
         let accepted = self.call()?.report_accepted;
         let repeatable = effect != effect_name(EffectClass::Effect) && self.session.state.cut.is_none();
         match manner {
-            Manner::Run { input, role } if repeatable => self.perform(&intended.call, role, &tool_use, &input).await,
+            Manner::Run { input, role } if repeatable => {
+                self.perform(&intended.call, role, vec![(tool_use, input)]).await
+            }
             // It was refused before the engine died, and would be asked about now: it is refused all the same.
             Manner::Ask { .. } => {
                 let text = "The engine was interrupted before this was answered. Ask again if you still need it.";
@@ -328,7 +365,13 @@ impl Driver<'_> {
             .into_iter()
             .flat_map(|event| step::step(&self.session.state, Input::Record(Box::new(event))))
             .collect();
-        self.append(checked).await
+        let rejected = checked.iter().find_map(|event| match event {
+            Event::InputRejected(rejected) => Some(format!("{} was rejected: {}", rejected.input, rejected.why)),
+            _ => None,
+        });
+        self.append(checked).await?;
+        // Going on would run the same effect again and again.
+        rejected.map_or(Ok(()), |why| Err(EngineError::Internal(why)))
     }
 }
 
@@ -355,29 +398,6 @@ impl Permission {
             Self::Run { rule } | Self::Refuse { rule } => rule,
             Self::Ask { .. } => "",
         }
-    }
-}
-
-/// What exactly would run: the command where there is one, else the whole input.
-fn command_text(input: &Value) -> String {
-    input.get("command").and_then(Value::as_str).map_or_else(|| input.to_string(), str::to_owned)
-}
-
-pub(super) fn access_of(role: Role) -> Access {
-    if role.may_write() { Access::ReadWrite } else { Access::ReadOnly }
-}
-
-/// Unknown tools run nothing, so repeating them is harmless.
-fn effect_of(role: Role, name: &str) -> EffectClass {
-    let known = registry::catalogue(access_of(role)).into_iter().find(|tool| tool.name == name);
-    known.map_or(EffectClass::Read, |tool| tool.effect)
-}
-
-const fn effect_name(effect: EffectClass) -> &'static str {
-    match effect {
-        EffectClass::Read => "read",
-        EffectClass::Idempotent => "idempotent",
-        EffectClass::Effect => "effect",
     }
 }
 

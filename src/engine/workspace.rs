@@ -83,7 +83,11 @@ impl Driver<'_> {
                 let changes = artifacts.changes.iter().map(|change| (&change.path, change.sha256));
                 let guards = artifacts.touched_now.iter().map(|(path, sha256)| (path, *sha256));
                 let expected: BTreeMap<&String, Option<Digest>> = guards.chain(changes).collect();
-                let now = |path: &String| snapshot.files.get(path).map(|file| file.sha256);
+                let guards = |path: &String| artifacts.touched_now.contains_key(path);
+                let now = |path: &String| {
+                    let file = if guards(path) { snapshot.state_of(path) } else { snapshot.files.get(path) };
+                    file.map(|file| file.sha256)
+                };
                 let drifted = expected.into_iter().filter(|(path, expected)| now(path) != *expected);
                 drifted.map(|(path, _)| path.clone()).collect()
             }
@@ -154,11 +158,12 @@ impl Driver<'_> {
         let diff = self.session.blobs.put(patch.as_bytes())?;
         diff::keep_contents(self.session.run_dir.path(), &self.session.workspace, &after);
         let guards_touched = protect::touched(&self.session.state.criteria, &start, &after);
-        let instruments_touched = protect::instruments_touched(self.session.state.loop_file(), &start, &after);
+        let mut instruments_touched = protect::instruments_touched(self.session.state.loop_file(), &start, &after);
+        instruments_touched.extend(protect::planted(&start, &after));
         let guards = guards_touched.values().flat_map(|touched| touched.script.iter().chain(&touched.others));
         let touched_now = guards
             .chain(&instruments_touched)
-            .map(|path| (path.clone(), after.files.get(path).map(|file| file.sha256)))
+            .map(|path| (path.clone(), after.state_of(path).map(|file| file.sha256)))
             .collect();
         let collected = ArtifactsCollected {
             iteration: self.session.state.iteration_number(),

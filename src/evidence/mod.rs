@@ -4,6 +4,7 @@
 //! between the two is tampering, and [`verify`] says where.
 
 mod people;
+pub mod permit;
 pub mod render;
 pub mod report;
 pub mod store;

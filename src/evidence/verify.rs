@@ -22,6 +22,8 @@ use crate::model::stop::StopReason;
 use super::render;
 use super::store;
 
+mod tools;
+
 /// How far the run can be believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -123,12 +125,18 @@ struct Story {
     expected: VecDeque<Event>,
     blobs: Blobs,
     seen_blobs: BTreeSet<Digest>,
+    tools: tools::Tools,
 }
 
 impl Story {
     fn read(run_dir: &RunDir) -> Result<RunState, Problem> {
-        let mut story =
-            Self { state: None, expected: VecDeque::new(), blobs: run_dir.blobs(), seen_blobs: BTreeSet::new() };
+        let mut story = Self {
+            state: None,
+            expected: VecDeque::new(),
+            blobs: run_dir.blobs(),
+            seen_blobs: BTreeSet::new(),
+            tools: tools::Tools::new(),
+        };
         for record in journal::read(run_dir) {
             let record = match record {
                 Ok(record) => record,
@@ -159,6 +167,7 @@ impl Story {
         check_announced(state, &stamped.event)?;
         check_decision(state, &mut self.expected, &stamped.event)?;
         check_limits(state, &stamped.event)?;
+        self.tools.check(state, &self.blobs, &stamped.event)?;
         fold::apply(state, stamped).map_err(|e| e.to_string())
     }
 
@@ -203,8 +212,12 @@ fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Even
         | Event::CertificateIssued(_)
         | Event::GateJudged(_)
         | Event::RunHalted(_) => true,
-        // A tool may ask at its own time; the machine asks only where the facts make it.
-        Event::DecisionAsked(asked) => asked.asked_by.is_none() && !matches!(asked.request, Request::SpendLimit { .. }),
+        // A tool may ask at its own time; the machine asks only where the facts make it. Whether a spend limit or
+        // too many denials stand behind an answer's question is seen when it is folded.
+        Event::DecisionAsked(asked) => {
+            let folded = matches!(asked.request, Request::SpendLimit { .. } | Request::Escalation { .. });
+            asked.asked_by.is_none() && !folded
+        }
         Event::GlowScored(scored) => {
             let accumulated = step::accumulate(state).ok_or("there is no certificate to score")?;
             return if accumulated.glow == scored.glow {

@@ -10,7 +10,10 @@ use crate::model::ids::Role;
 use crate::model::loop_file::BackendName;
 use crate::model::report;
 
-use super::event::{AgentEnd, AgentStarted, Event, ExtendedBecause, LlmResponded, ReplyMove, Text, ToolUse, Usage};
+use super::event::{
+    AgentEnd, AgentStarted, Event, ExtendedBecause, LlmResponded, ReplyMove, Text, ToolFinished, ToolOutcomeKind,
+    ToolUse, Usage,
+};
 
 /// Asked this often for a missing report, then the agent's part is over.
 const MAX_REPORT_REMINDERS: u32 = 2;
@@ -20,6 +23,13 @@ const MAX_CONTINUATIONS: u32 = 10;
 const MAX_MALFORMED: u32 = 3;
 /// The same failing call with the same result this often in a row is no progress.
 const MAX_SAME: u32 = 4;
+
+/// Calls denied in a row, then somebody has to look.
+pub const MAX_DENIED_IN_A_ROW: u32 = 3;
+/// Calls denied in one run, then every further one needs somebody to look.
+pub const MAX_DENIED: u64 = 20;
+/// The effect class of what changes nothing.
+const READ: &str = "read";
 
 /// The class of a refusal that dropping thinking blocks can mend, once per call.
 pub const PREFIX_MISMATCH: &str = "prefix_mismatch";
@@ -38,11 +48,14 @@ pub enum ToolPhase {
     Intended {
         effect: String,
         input: Digest,
+        rule: String,
     },
     /// Finished; this is what the model is told.
     Finished {
         text: Text,
         is_error: bool,
+        /// It had an effect to make and did not make it, or nobody knows whether it did.
+        failed: bool,
     },
 }
 
@@ -74,6 +87,8 @@ pub struct CallState {
     pub used: Usage,
     /// A failure that no retry can mend.
     pub failed: Option<(String, String)>,
+    /// Calls in a row that the rules or a person denied.
+    pub denied: u32,
     same: u32,
     last_outcome: Option<(String, Digest, Digest)>,
 }
@@ -94,6 +109,8 @@ pub enum CallTodo {
     ReturnResults,
     /// Ask for the report that is missing, or for anything at all.
     Remind(ExtendedBecause),
+    /// Denied too often: a person has to say how to go on.
+    Escalate(String),
     End(AgentEnd),
 }
 
@@ -116,6 +133,7 @@ impl CallState {
             session: None,
             used: Usage::default(),
             failed: None,
+            denied: 0,
             same: 0,
             last_outcome: None,
         }
@@ -145,13 +163,19 @@ impl CallState {
             Event::LlmResponded(reply) => self.take_reply(reply),
             Event::ToolIntended(intended) => self.set_phase(
                 &intended.id,
-                ToolPhase::Intended { effect: intended.effect.clone(), input: intended.input },
+                ToolPhase::Intended {
+                    effect: intended.effect.clone(),
+                    input: intended.input,
+                    rule: intended.rule.clone(),
+                },
             ),
             Event::ToolFinished(finished) => {
                 self.note_outcome(&finished.id, finished.text.digest(), finished.is_error);
+                self.denied = if self.is_denial(finished) { self.denied + 1 } else { 0 };
+                let failed = self.is_failure(finished);
                 self.set_phase(
                     &finished.id,
-                    ToolPhase::Finished { text: finished.text.clone(), is_error: finished.is_error },
+                    ToolPhase::Finished { text: finished.text.clone(), is_error: finished.is_error, failed },
                 );
             }
             Event::ReportAccepted(_) => self.report_accepted = true,
@@ -208,6 +232,39 @@ impl CallState {
         if let Some(tool) = self.tools.iter_mut().find(|tool| tool.tool_use.id == id) {
             tool.phase = phase;
         }
+    }
+
+    fn intent(&self, id: &str) -> Option<(&str, &str)> {
+        self.tools.iter().find(|tool| tool.tool_use.id == id).and_then(|tool| match &tool.phase {
+            ToolPhase::Intended { effect, rule, .. } => Some((effect.as_str(), rule.as_str())),
+            ToolPhase::Asked | ToolPhase::Finished { .. } => None,
+        })
+    }
+
+    /// Was this call denied by a rule or a person, rather than malformed?
+    pub fn is_denial(&self, finished: &ToolFinished) -> bool {
+        let denying = |rule: &str| rule.starts_with("deny ") || rule.starts_with("ask ");
+        finished.outcome == ToolOutcomeKind::Refused && self.intent(&finished.id).is_some_and(|(_, rule)| denying(rule))
+    }
+
+    /// Did a call that acts not act, or nobody knows? A command that ran and exited with an error did what it was
+    /// told: agents run failing tests all the time, so an exit code is no failure.
+    fn is_failure(&self, finished: &ToolFinished) -> bool {
+        let acts = self.intent(&finished.id).is_some_and(|(effect, _)| effect != READ);
+        let erred = finished.is_error && finished.exit_code.is_none();
+        acts && (finished.outcome != ToolOutcomeKind::Done || erred)
+    }
+
+    /// Did an earlier call of this reply, meant to act, fail? What was to follow it leans on what is not there.
+    pub fn failed_before(&self, id: &str) -> bool {
+        let earlier = self.tools.iter().take_while(|tool| tool.tool_use.id != id);
+        earlier.into_iter().any(|tool| matches!(tool.phase, ToolPhase::Finished { failed: true, .. }))
+    }
+
+    /// The calls of this reply after one, up to the first that is announced or closed already.
+    pub fn asked_after(&self, id: &str) -> impl Iterator<Item = &ToolUse> {
+        let after = self.tools.iter().skip_while(move |tool| tool.tool_use.id != id).skip(1);
+        after.take_while(|tool| tool.phase == ToolPhase::Asked).map(|tool| &tool.tool_use)
     }
 
     fn note_outcome(&mut self, id: &str, text: Digest, is_error: bool) {
@@ -293,7 +350,7 @@ impl CallState {
     /// The results in the order of the calls.
     pub fn results(&self) -> Vec<(&ToolUse, &Text, bool)> {
         let finished = self.tools.iter().filter_map(|tool| match &tool.phase {
-            ToolPhase::Finished { text, is_error } => Some((&tool.tool_use, text, *is_error)),
+            ToolPhase::Finished { text, is_error, .. } => Some((&tool.tool_use, text, *is_error)),
             ToolPhase::Asked | ToolPhase::Intended { .. } => None,
         });
         finished.collect()

@@ -112,6 +112,7 @@ pub fn describe_end(end: &AgentEnd) -> String {
         AgentEnd::Failed { class, message } => format!("failed ({class}): {message}"),
         AgentEnd::Malformed => "sent malformed tool calls three times in a row".to_owned(),
         AgentEnd::Stuck => "repeated the same failing call".to_owned(),
+        AgentEnd::Denied(why) => format!("stuck: {why}"),
     }
 }
 

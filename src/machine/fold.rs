@@ -187,7 +187,12 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
             count_tool_calls(state, calls)?;
         }
         Event::AgentCalled(_) => count_tool_calls(state, 1)?,
-        Event::ToolFinished(_) | Event::ConversationExtended(_) => call(state)?.apply(event),
+        Event::ToolFinished(finished) => {
+            let denied = call(state)?.is_denial(finished);
+            state.denials.total += u64::from(denied);
+            call(state)?.apply(event);
+        }
+        Event::ConversationExtended(_) => call(state)?.apply(event),
         Event::ReportAccepted(accepted) => {
             let paraphrase = call(state)?.started.paraphrase;
             call(state)?.apply(event);
@@ -236,7 +241,15 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
         Event::BackpressureSeen(seen) => state.backpressure = Some(seen.clone()),
         Event::BudgetCut(cut) => state.cut = Some(cut.clone()),
         Event::DecisionAsked(asked) => state.operator.ask(asked, ts),
-        Event::DecisionAnswered(answered) => state.operator.answer(answered)?,
+        Event::DecisionAnswered(answered) => {
+            state.operator.answer(answered)?;
+            if state.operator.hear_escalation(answered, ts) {
+                state.denials.excused = state.denials.total;
+                if let Some(call) = state.current.as_mut().and_then(|iteration| iteration.call.as_mut()) {
+                    call.denied = 0;
+                }
+            }
+        }
         Event::DecisionSettled(settled) => state.operator.settle(settled)?,
         Event::PauseRequested(requested) => {
             state.operator.pause = Some(Pause::Requested { by: requested.by.clone() });

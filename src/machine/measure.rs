@@ -8,6 +8,7 @@ use crate::model::decimal::Exact;
 use crate::model::decision::{Answer, GuardFile, Request};
 use crate::model::fraction::Fraction;
 use crate::model::learnings::Link;
+use crate::model::self_running::runs_by_itself;
 
 use super::event::{Phase, Probe, ProbeResult};
 use super::iteration::Iteration;
@@ -133,7 +134,10 @@ pub fn gate_tampering(state: &RunState, iteration: &Iteration) -> Vec<String> {
         })
         .collect();
     let instruments = touched_instruments(state, iteration);
-    found.extend(instruments.iter().map(|file| format!("what measures the run ({file})")));
+    found.extend(instruments.iter().map(|file| {
+        let what = if runs_by_itself(file) { "what runs by itself" } else { "what measures the run" };
+        format!("{what} ({file})")
+    }));
     found
 }
 

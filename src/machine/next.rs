@@ -1,7 +1,7 @@
 //! What to do in a state. Depends on the state alone, so a resumed run needs no special path.
 
 use crate::model::criterion::Proof;
-use crate::model::decision::DecisionId;
+use crate::model::decision::{DecisionId, MAX_DECISIONS, Mode};
 use crate::model::ids::Role;
 use crate::model::learnings::SpecVersion;
 
@@ -143,13 +143,31 @@ fn next_in_call(state: &RunState, iteration: &Iteration) -> Option<Todo> {
         Some(cut) => match call.next() {
             recover @ CallTodo::RecoverTool { .. } => recover,
             end @ CallTodo::End(_) => end,
-            CallTodo::Ask | CallTodo::RunTool(_) | CallTodo::ReturnResults | CallTodo::Remind(_) => {
+            CallTodo::Ask
+            | CallTodo::RunTool(_)
+            | CallTodo::ReturnResults
+            | CallTodo::Remind(_)
+            | CallTodo::Escalate(_) => {
                 CallTodo::End(AgentEnd::Cut(format!("the budget for {} is used up", cut.exhausted.dimension)))
             }
         },
-        None => call.next(),
+        None => unless_denied(state, call.next()),
     };
     Some(Todo::Call(todo))
+}
+
+/// Denied again and again, an agent does not go on by itself: a person says how, or its part is over.
+fn unless_denied(state: &RunState, todo: CallTodo) -> CallTodo {
+    if matches!(todo, CallTodo::RecoverTool { .. } | CallTodo::End(_)) {
+        return todo;
+    }
+    let Some(why) = state.denied_too_often() else { return todo };
+    let operator = &state.operator;
+    if operator.patience.mode == Mode::Wait && operator.decisions.len() < MAX_DECISIONS {
+        CallTodo::Escalate(why)
+    } else {
+        CallTodo::End(AgentEnd::Denied(why))
+    }
 }
 
 fn next_in_collect(state: &RunState) -> Todo {

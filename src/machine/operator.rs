@@ -184,6 +184,20 @@ impl Operator {
         Ok(())
     }
 
+    /// An answer to the run's own escalation: its text is a word for the agent that was stuck.
+    pub(super) fn hear_escalation(&mut self, answered: &DecisionAnswered, ts: &str) -> bool {
+        let escalated =
+            |decision: &Decision| decision.asked_by.is_none() && matches!(decision.request, Request::Escalation { .. });
+        if !self.decision(answered.id).is_some_and(escalated) {
+            return false;
+        }
+        if let Answer::Text(text) = &answered.answer {
+            let queued = SteerQueued { number: self.next_steer(), text: text.clone(), by: answered.by.clone() };
+            self.steer(&queued, ts);
+        }
+        true
+    }
+
     pub(super) fn settle(&mut self, settled: &DecisionSettled) -> Result<(), &'static str> {
         let decision = self.position(settled.id)?;
         decision.status = if settled.closed { DecisionStatus::Closed } else { DecisionStatus::Open };
@@ -307,13 +321,14 @@ pub(super) fn legal(state: &RunState, event: &Event) -> Result<(), String> {
     }
 }
 
-/// The machine asks about tampering and money; everything else is asked by a tool call that waits for it.
+/// The machine asks about tampering, money and calls denied too often; everything else is asked by a tool call that waits for it.
 fn legal_asker(state: &RunState, asked: &DecisionAsked) -> Result<(), String> {
     let call = state.current.as_ref().and_then(|iteration| iteration.call.as_ref());
     let Some(by) = &asked.asked_by else {
         return match (&asked.request, call) {
             (Request::Tampering { .. }, None) if state.state == State::CheckHalting => Ok(()),
             (Request::SpendLimit { .. }, Some(call)) if !call.request_open => Ok(()),
+            (Request::Escalation { .. }, Some(_)) if state.denied_too_often().is_some() => Ok(()),
             (request, _) => Err(format!("nobody asks for a {} here", request.name())),
         };
     };

@@ -13,6 +13,7 @@ use crate::model::loop_file::LoopFile;
 use crate::model::northstar::{self, Metric};
 use crate::model::rung::{self, Rung};
 
+use super::call::{MAX_DENIED, MAX_DENIED_IN_A_ROW};
 use super::event::{BackpressureSeen, BudgetCut, NorthstarRead, Phase, Probe, ProbeResult, RunHalted, RunStarted};
 use super::iteration::Iteration;
 use super::operator::Operator;
@@ -34,6 +35,14 @@ pub struct Timekeeper {
     pub last_ts: String,
     /// A wait for the model server that was announced: it costs the run time, but no iteration.
     pub waiting_ms: u64,
+}
+
+/// Calls that the rules or people denied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Denials {
+    pub total: u64,
+    /// How many there were when a person last said how to go on.
+    pub excused: u64,
 }
 
 /// One run.
@@ -72,6 +81,7 @@ pub struct RunState {
     pub stalled_resumes: u32,
     pub halt: Option<RunHalted>,
     pub operator: Operator,
+    pub denials: Denials,
 }
 
 impl RunState {
@@ -106,6 +116,21 @@ impl RunState {
             resumes: 0,
             stalled_resumes: 0,
             halt: None,
+            denials: Denials::default(),
+        }
+    }
+
+    /// Was the open call denied so often that somebody has to look? The words say how often.
+    pub fn denied_too_often(&self) -> Option<String> {
+        let call = self.current.as_ref()?.call.as_ref()?;
+        let since = self.denials.total.saturating_sub(self.denials.excused);
+        let in_a_row = call.denied;
+        if in_a_row >= MAX_DENIED_IN_A_ROW {
+            Some(format!("the rules denied {in_a_row} tool calls of the {} in a row", call.role()))
+        } else if in_a_row > 0 && since >= MAX_DENIED {
+            Some(format!("the rules denied {since} tool calls in this run"))
+        } else {
+            None
         }
     }
 

@@ -195,7 +195,7 @@ pub enum Answer {
     Done,
     Text(String),
     Allow,
-    /// Allow, and the same again for the rest of this run.
+    /// Allow, and the same again for the rest of this run and for later ones in this workspace.
     AllowAlways,
     Deny,
     /// The document becomes this text: the proposal, a part of it, or an edited one.

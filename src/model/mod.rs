@@ -20,4 +20,5 @@ pub mod northstar;
 pub mod report;
 pub mod rung;
 pub mod safe;
+pub mod self_running;
 pub mod stop;

@@ -20,6 +20,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
 
+mod guarded;
+
 use super::walk;
 use crate::model::digest::Digest;
 
@@ -43,6 +45,9 @@ pub struct TreeSnapshot {
     pub files: BTreeMap<String, FileState>,
     /// What is not in `files`, and why.
     pub skipped: Vec<String>,
+    /// Files that run by themselves, in the tree or not. Trees from before they were looked at have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guarded: Option<BTreeMap<String, FileState>>,
 }
 
 /// Digests worth remembering for the next snapshot.
@@ -133,6 +138,7 @@ pub fn snapshot(root: &Path, exclude: &[&str], previous: Option<&TreeCache>) -> 
             Err(error) => snapshot.skipped.push(format!("{name}: {error}")),
         }
     }
+    snapshot.guarded = Some(guarded::collect(root));
     Ok((snapshot, cache))
 }
 
@@ -237,6 +243,12 @@ pub fn diff(before: &TreeSnapshot, after: &TreeSnapshot) -> Vec<Change> {
 }
 
 impl TreeSnapshot {
+    /// What a file is, in the tree or among what runs by itself.
+    pub fn state_of(&self, path: &str) -> Option<&FileState> {
+        let guarded = self.guarded.as_ref().and_then(|guarded| guarded.get(path));
+        guarded.or_else(|| self.files.get(path))
+    }
+
     /// One digest for the whole tree: equal trees, equal digests.
     pub fn digest(&self) -> Digest {
         let mut text = Vec::new();

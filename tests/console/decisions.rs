@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::case::{Case, sh, write};
+use crate::case::{Case, sh, solver_report, write};
 use crate::stage::{Stage, asking, question};
 
 /// Starts the loop and waits for its first decision.
@@ -88,7 +88,10 @@ fn a_hard_doubt_about_the_vision_must_be_met() {
 fn careful() -> Case {
     let case = Case::new().check("a", "test -f a").check("b", "test -f b");
     let case = case.declare("permissions", json!({"ask": ["bash(touch *)"]}));
-    case.solver(0, [sh("touch a"), sh("touch a"), write("b", "1\n")]).solver(1, [write("a", "1\n")])
+    // In two messages: what follows a denied call in the same one is not executed.
+    let first = json!({"calls": [write("metric", "1\n"), write("b", "1\n"), sh("touch a")]});
+    let second = json!({"calls": [sh("touch a"), solver_report("Attempt 0.")]});
+    case.turns("solver", 0, json!([first, second])).solver(1, [write("a", "1\n")])
 }
 
 #[test]

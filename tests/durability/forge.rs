@@ -179,6 +179,42 @@ fn an_effect_that_was_never_announced_is_named() {
 }
 
 #[test]
+fn a_tool_that_ran_without_leave_is_named() {
+    let (bench, chain) = ended();
+    let original = fs::read(bench.run_dir().join("journal/00000001.jsonl")).unwrap();
+    let writes = |event: &String| event.contains("tool.intended") && event.contains("\"name\":\"write_file\"");
+    let which = chain.events.iter().position(writes).unwrap();
+    let nth = chain.events[..which].iter().filter(|event| event.contains("\"type\":\"tool.intended\"")).count();
+    let result = chain.find("tool.finished", nth);
+    // (what is forged, the event that gives it away)
+    let intent = format!("event {which} (tool.intended)");
+    let run = format!("event {result} (tool.finished)");
+    let input = chain.data(which).split("\"input\":\"").nth(1).unwrap()[..64].to_owned();
+    let other = Digest::of(b"another input").to_string();
+    let cases: [(usize, &str, &str, &str); 4] = [
+        (which, "allow default", "allow bash(*)", &run),
+        (which, "allow default", "ask bash(*): allowed in d1 by ada", &run),
+        (which, &input, &other, &intent),
+        (which, "\"name\":\"write_file\"", "\"name\":\"bash\"", &intent),
+    ];
+    for (seq, from, to, place) in cases {
+        fs::write(bench.run_dir().join("journal/00000001.jsonl"), &original).unwrap();
+        let mut chain = Chain::read(&bench.run_dir());
+        chain.change(seq, from, to);
+        assert_names(&judge(&bench, &chain), place);
+    }
+    // Rules that would not have allowed it.
+    let mut chain = Chain::read(&bench.run_dir());
+    fs::write(bench.run_dir().join("journal/00000001.jsonl"), &original).unwrap();
+    chain.events.clone_from(&Chain::read(&bench.run_dir()).events);
+    chain.change(chain.find("run.started", 0), "\"deny\":[]", "\"deny\":[\"*\"]");
+    assert_names(&judge(&bench, &chain), &run);
+    // A journal of an older kind is judged by the rules of its time.
+    chain.change(chain.find("run.started", 0), "\"reducer_version\":3", "\"reducer_version\":2");
+    assert_eq!(judge(&bench, &chain).verdict(), Verdict::Incomplete);
+}
+
+#[test]
 fn the_anchor_alone_gives_a_rewritten_run_away() {
     let bench = tiny();
     bench.nightloop(&["run"]).expect(0);

@@ -73,6 +73,7 @@ steps:
     turns:
       - calls:
           - {{ tool: bash, input: {{ command: {command} }} }}
+      - calls:
           - {{ tool: write_file, input: {{ path: one.txt, content: "one\n" }} }}
           - {{ tool: write_file, input: {{ path: two.txt, content: "two\n" }} }}
       - delay_ms: {delay_ms}

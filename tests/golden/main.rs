@@ -19,6 +19,7 @@ mod learnings;
 mod need_info;
 mod northstar;
 mod openai;
+mod permissions;
 mod programs;
 mod rung;
 mod stop;

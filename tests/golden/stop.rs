@@ -6,15 +6,18 @@ use std::path::PathBuf;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::case::{Case, Ran, Running, no_survivor, sh, wait_until, write};
+use crate::case::{Case, Ran, Running, no_survivor, sh, solver_report, wait_until, write};
 use crate::sealed::{Expect, check};
 
-/// `two_steps`, but that the solver sleeps before it works.
+/// `two_steps`, but that the solver sleeps before it works. It works in a message of its own: what follows a call
+/// that was cut in the same message is not executed.
 fn sleepy() -> Case {
+    let sleep = json!({"calls": [write("metric", "1\n"), sh("sleep 300 & sleep 301")]});
+    let work = json!({"calls": [write("a", "1\n"), solver_report("Attempt 0.")]});
     Case::new()
         .check("a", "test -f a")
         .check("b", "test -f b")
-        .solver(0, [sh("sleep 300 & sleep 301"), write("a", "1\n")])
+        .turns("solver", 0, json!([sleep, work]))
         .solver(1, [write("b", "1\n")])
 }
 

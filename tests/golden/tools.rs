@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::case::{Case, Ran, call, no_survivor, sh, write};
+use crate::case::{Case, Ran, call, no_survivor, sh, solver_report, write};
 use crate::sealed::{Expect, check};
 
 /// What the agents were told about refused calls.
@@ -15,7 +15,11 @@ fn told(ran: &Ran) -> Vec<String> {
 fn a_denied_command_does_not_run_and_the_agent_hears_why() {
     let rules = json!({"deny": ["shell(rm *)"], "ask": ["shell(git push*)"], "allow": ["shell(*)"]});
     let case = Case::two_steps().declare("permissions", rules).file("keep", "1\n");
-    let ran = case.solver(0, [sh("true && rm keep"), sh("git push origin main"), sh("touch fine")]).run();
+    // Each in a message of its own: what follows a refused call in the same message is not executed.
+    let first = json!({"calls": [write("metric", "1\n"), write("a", "1\n"), sh("true && rm keep")]});
+    let second = json!({"calls": [sh("git push origin main")]});
+    let third = json!({"calls": [sh("touch fine"), solver_report("Attempt 0.")]});
+    let ran = case.turns("solver", 0, json!([first, second, third])).run();
     check(&ran, &Expect::exact(&["0.5", "0"]));
     let told = told(&ran);
     assert_eq!(told.len(), 2, "{told:?}");

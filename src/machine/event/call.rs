@@ -270,6 +270,8 @@ pub enum AgentEnd {
     Malformed,
     /// The same call with the same result, again and again.
     Stuck,
+    /// Denied so often that it is stuck, and nobody is there to say how to go on.
+    Denied(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

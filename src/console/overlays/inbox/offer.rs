@@ -26,7 +26,7 @@ pub(super) fn offers(decision: &Decision, review: Option<&Review>) -> Vec<Offer>
         }
         Request::Permission { .. } => vec![
             offer(Action::Approve, "allow once"),
-            offer(Action::Always, "always in this run"),
+            offer(Action::Always, "always, also later"),
             offer(Action::Reject, "deny"),
         ],
         Request::Refinement { .. } => refinement(review),
