@@ -88,7 +88,7 @@ pub async fn run(
     hearing.end(line.ignored());
     let turn = outcome.into_inner().unwrap_or_else(PoisonError::into_inner).unwrap_or_else(|| {
         Err(match closed {
-            Err(error) => fault::of(&error, "the conversation went on", &[]),
+            Err(error) => fault::broken(&error),
             Ok(()) => fault::program(ProgramFault::Crash, "the conversation ended without an answer"),
         })
     });

@@ -37,11 +37,10 @@ impl Seen {
     }
 
     pub fn notes(&self) -> Vec<&str> {
-        let note = |act| match act {
-            &Act::Noted { ref text } => Some(text.as_str()),
-            _ => None,
-        };
-        self.acts.iter().filter_map(note).collect()
+        self.acts
+            .iter()
+            .filter_map(|act| if let Act::Noted { text } = act { Some(text.as_str()) } else { None })
+            .collect()
     }
 }
 

@@ -14,6 +14,12 @@ pub(super) fn is_end(error: &Error) -> bool {
     is_incoming_transport_closed(error) || is_connection_terminated(error)
 }
 
+/// The streams themselves failed: the program is gone, or reads nothing.
+pub(super) fn broken(error: &Error) -> CallError {
+    let why = details(error).unwrap_or_else(|| error.message.clone());
+    program(ProgramFault::Crash, &format!("the line to it broke: {}", text(&why)))
+}
+
 /// The fault behind an error that came while we waited for something.
 pub(super) fn of(error: &Error, doing: &str, sign_in: &[String]) -> CallError {
     if is_end(error) {

@@ -172,8 +172,8 @@ impl Offered {
         }
     }
 
-    /// The option of a category: its id, its present value, and the values there are with their names.
-    fn option(&self, category: &SessionConfigOptionCategory) -> Option<(String, String, Vec<(String, String)>)> {
+    /// The option of a category.
+    fn option(&self, category: &SessionConfigOptionCategory) -> Option<Choice> {
         let option = self.options.iter().find(|option| option.category.as_ref() == Some(category))?;
         let SessionConfigKind::Select(select) = &option.kind else { return None };
         let values = match &select.options {
@@ -183,8 +183,16 @@ impl Offered {
             _ => Vec::new(),
         };
         let values = values.into_iter().map(|value| (value.value.to_string(), value.name.clone())).collect();
-        Some((option.id.to_string(), select.current_value.to_string(), values))
+        Some(Choice { id: option.id.to_string(), current: select.current_value.to_string(), values })
     }
+}
+
+/// An option to choose a value of.
+struct Choice {
+    id: String,
+    current: String,
+    /// The values there are, with their names.
+    values: Vec<(String, String)>,
 }
 
 fn part<T: DeserializeOwned>(answer: &Value, name: &str) -> Option<T> {
@@ -207,10 +215,10 @@ struct Setting<'a, 'b> {
 
 impl Setting<'_, '_> {
     async fn read_only(&self, offered: &Offered) -> Result<(), CallError> {
-        if let Some((option, current, values)) = offered.option(&SessionConfigOptionCategory::Mode)
-            && let Some(mode) = named(&values, &READ_ONLY_MODES)
+        if let Some(choice) = offered.option(&SessionConfigOptionCategory::Mode)
+            && let Some(mode) = named(&choice.values, &READ_ONLY_MODES)
         {
-            return if mode == current { Ok(()) } else { self.option(&option, &mode).await.map(|_| ()) };
+            return if mode == choice.current { Ok(()) } else { self.option(&choice.id, &mode).await.map(|_| ()) };
         }
         let modes = offered.modes.as_ref();
         let values: Vec<_> = modes.map_or_else(Vec::new, |modes| {
@@ -230,7 +238,7 @@ impl Setting<'_, '_> {
     async fn model(&self, offered: &Offered, wanted: Option<&str>) -> Result<Option<String>, CallError> {
         let by_option = offered.option(&SessionConfigOptionCategory::Model);
         let (current, values) = match (&by_option, &offered.models) {
-            (Some((_, current, values)), _) => (Some(current.clone()), values.clone()),
+            (Some(choice), _) => (Some(choice.current.clone()), choice.values.clone()),
             (None, Some(models)) => earlier_models(models),
             (None, None) => (None, Vec::new()),
         };
@@ -240,7 +248,7 @@ impl Setting<'_, '_> {
             return Ok(current);
         };
         let set = match by_option {
-            Some((option, ..)) => self.option(&option, &model).await?,
+            Some(choice) => self.option(&choice.id, &model).await?,
             None => self.set("session/set_model", json!({"modelId": model})).await?,
         };
         Ok(if set { Some(model) } else { current })
