@@ -1,6 +1,7 @@
 //! The nouns. No IO, no clock, no randomness, no async.
 
 pub mod act;
+pub mod base64;
 pub mod budget;
 pub mod canonical;
 pub mod capsule;
@@ -20,4 +21,5 @@ pub mod northstar;
 pub mod report;
 pub mod rung;
 pub mod safe;
+pub mod secret;
 pub mod stop;
