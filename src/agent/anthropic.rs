@@ -7,17 +7,19 @@
 //! Invariants: the key is in one header and nowhere else (no Debug, no error, no redirect);
 //! a wait for bytes never exceeds the idle limit; every buffer is bounded.
 
+use super::cassette::{Recorded, Recorder, Take};
 use super::envelope;
 use super::error::{CallError, text};
 use super::headers;
 use super::message::{Backend, Delta, Reply, Request};
 use super::stream::StreamReader;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Response, Url};
+use reqwest::{Client, Url};
 use std::error::Error as _;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Largest request body the API takes.
@@ -38,6 +40,8 @@ pub struct AnthropicConfig {
     /// Longest silence, before and within the answer.
     pub idle_timeout: Duration,
     pub connect_timeout: Duration,
+    /// Keeps what the server sends.
+    pub recorder: Option<Arc<dyn Recorder>>,
 }
 
 /// Which header carries the key.
@@ -58,6 +62,7 @@ impl Default for AnthropicConfig {
             version: "2026-10-21".to_owned(),
             idle_timeout: Duration::from_secs(180),
             connect_timeout: Duration::from_secs(5),
+            recorder: None,
         }
     }
 }
@@ -120,11 +125,13 @@ impl Anthropic {
             let size = body.len();
             return Err(CallError::TooLarge(format!("the request has {size} bytes, the limit is {MAX_REQUEST_BYTES}")));
         }
+        let take = Take::begin(self.config.recorder.as_ref(), &body);
         let mut call = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
         if let Some(beta) = request.thinking.as_ref().and_then(|thinking| thinking.beta()) {
             call = call.header("anthropic-beta", beta);
         }
         let response = self.in_time(call.send()).await?.map_err(connect_error)?;
+        let response = Recorded::new(response, take);
         if !response.status().is_success() {
             return Err(self.error_answer(response).await);
         }
@@ -136,7 +143,7 @@ impl Anthropic {
 
     async fn read_stream(
         &self,
-        mut response: Response,
+        mut response: Recorded,
         on_delta: &mut (dyn FnMut(Delta<'_>) + Send),
     ) -> Result<Reply, CallError> {
         let request_id = headers::request_id(response.headers());
@@ -146,6 +153,7 @@ impl Anthropic {
             match self.in_time(response.chunk()).await? {
                 Ok(Some(bytes)) => {
                     if reader.push(&bytes, on_delta)? {
+                        response.finished();
                         break;
                     }
                 }
@@ -167,7 +175,7 @@ impl Anthropic {
         })
     }
 
-    async fn error_answer(&self, response: Response) -> CallError {
+    async fn error_answer(&self, response: Recorded) -> CallError {
         let status = response.status().as_u16();
         let headers = response.headers().clone();
         let body = envelope::read(&self.start_of(response).await);
@@ -183,7 +191,7 @@ impl Anthropic {
     }
 
     /// Status 200 without a stream: a portal's page, or a gateway's error object.
-    async fn strange_answer(&self, response: Response) -> CallError {
+    async fn strange_answer(&self, response: Recorded) -> CallError {
         let body = envelope::read(&self.start_of(response).await);
         match body.kind {
             Some(kind) if kind.ends_with("_error") => CallError::StreamError { kind, message: body.message },
@@ -192,7 +200,7 @@ impl Anthropic {
     }
 
     /// The first bytes of an answer; what cannot be read is left out.
-    async fn start_of(&self, mut response: Response) -> Vec<u8> {
+    async fn start_of(&self, mut response: Recorded) -> Vec<u8> {
         let mut body = Vec::new();
         while let Ok(Ok(Some(bytes))) = self.in_time(response.chunk()).await {
             let room = MAX_ERROR_BYTES - body.len();

@@ -13,6 +13,7 @@
 
 pub mod anthropic;
 mod assemble;
+pub mod cassette;
 mod envelope;
 pub mod error;
 mod headers;

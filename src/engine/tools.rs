@@ -237,6 +237,7 @@ impl Driver<'_> {
     }
 
     async fn record_outcome(&mut self, key: &str, id: &str, outcome: ToolOutcome) -> Result<(), EngineError> {
+        let outcome = self.clean_outcome(outcome);
         let text = self.text(&outcome.text)?;
         let output = if outcome.output == outcome.text.as_bytes() {
             None

@@ -41,7 +41,8 @@ const TELLING_WORDS: [&str; 6] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD"
 /// Does a variable of this name hold a secret?
 pub fn looks_secret(variable: &str) -> bool {
     let name = variable.to_ascii_uppercase();
-    TELLING_WORDS.iter().any(|word| name.contains(word))
+    let telling = |part: &str| TELLING_WORDS.iter().any(|word| part.strip_suffix('S').unwrap_or(part).ends_with(word));
+    name.split(['_', '-']).any(telling)
 }
 
 /// What is looked for.

@@ -9,10 +9,15 @@
 //! faults, is remembered. It listens on 127.0.0.1 only, and every buffer and queue is bounded.
 
 mod http;
+mod inject;
 mod play;
 mod script;
 mod select;
 mod server;
+mod tape;
 
+pub use inject::{FaultKind, Injector, Planned, Struck};
 pub use script::{Call, CallInput, Fault, Script, ScriptError, Step, Turn, TurnUsage};
-pub use server::{RecordedRequest, Server, Speed};
+pub use select::Position;
+pub use server::{Played, RecordedRequest, Server, Speed};
+pub use tape::{MAX_TAPE_BYTES, Tape};

@@ -157,7 +157,7 @@ fn names_tell() {
     for name in ["ANTHROPIC_API_KEY", "gh_token", "MY_SECRET", "PGPASSWORD", "AWS_CREDENTIALS"] {
         assert!(looks_secret(name), "{name}");
     }
-    for name in ["PATH", "HOME", "LANG", "OLLAMA_HOST"] {
+    for name in ["PATH", "HOME", "LANG", "OLLAMA_HOST", "KEYBOARD_LAYOUT", "TOKENIZERS_PARALLELISM"] {
         assert!(!looks_secret(name), "{name}");
     }
 }
