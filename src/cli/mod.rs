@@ -13,6 +13,7 @@ mod init;
 mod order;
 mod outcome;
 mod pause;
+mod rehearse;
 mod replay;
 mod resume;
 mod run;
@@ -82,6 +83,8 @@ enum Command {
     Runs(runs::Options),
     /// Check offline whether a run may be believed.
     Verify(verify::Options),
+    /// Try this loop with a scripted model, in a copy, for nothing; with faults where you want them.
+    Rehearse(rehearse::Options),
     /// Look for what would keep a loop from running well.
     Doctor(doctor::Options),
     /// Print a completion script for your shell.
@@ -121,6 +124,7 @@ pub fn main() -> ExitCode {
         Command::Status(options) => status::main(&here, &options),
         Command::Runs(options) => runs::main(&options),
         Command::Verify(options) => verify::main(&here, &options),
+        Command::Rehearse(options) => rehearse::main(&here, &options),
         Command::Doctor(options) => doctor::main(&here, &options),
         Command::Completions(options) => completions::main(&options),
         Command::Man => completions::man(),
