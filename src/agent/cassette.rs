@@ -24,7 +24,7 @@ use reqwest::header::HeaderMap;
 use crate::model::digest::Digest;
 use crate::model::secret::Secrets;
 
-use super::rehearsal::Position;
+use super::rehearsal::{Position, tools_of};
 pub use line::{Chunk, End, HEADER, Line, is_cassette};
 
 /// A cassette does not grow beyond this.
@@ -225,6 +225,7 @@ impl Line {
             turn: at.turn,
             model: body["model"].as_str().unwrap_or_default().to_owned(),
             request_sha256: Digest::of(request).to_string(),
+            tools: tools_of(request),
             ..Self::default()
         }
     }

@@ -65,7 +65,7 @@ struct Trap {
 
 fn trap(asks: bool) -> Trap {
     let babble = format!("Look: {KEY} and {} and {}.", base64::encode(KEY.as_bytes()), percent(KEY));
-    let mut calls = vec![sh("env"), sh(LOOK), sh(&format!("echo {KEY}")), call("bash", json!({"command": [KEY]}))];
+    let mut calls = vec![call("grep_search", json!({"pattern": KEY})), call("read_file", json!({"path": [KEY]}))];
     if asks {
         calls.push(call("ask_human", json!({"kind": "question", "text": babble, "choices": [KEY]})));
     }
@@ -78,13 +78,13 @@ fn trap(asks: bool) -> Trap {
     let claims = json!([{"lane": "B", "text": babble}]);
     let skeptic =
         json!([{"calls": [skeptic_report(0, Some(&json!({"succeeded": claims, "open_questions": [babble]})))]}]);
-    let leak = format!("{LOOK} > leak.txt; echo {KEY} >> leak.txt; cat leak.txt");
+    let leak = format!("{{ {LOOK}; }} > leak.txt; echo {KEY} >> leak.txt; cat leak.txt");
     let case = Case::two_steps()
         .file("token.txt", TOKEN)
         .check("talks", "cat token.txt; cat leak.txt 2>&1 || true")
         .turns("scout", 0, scout)
         .turns("skeptic", 0, skeptic)
-        .solver(0, [sh(&leak), write("words.txt", KEY)])
+        .solver(0, [sh("env"), sh(LOOK), sh(&format!("echo {KEY}")), sh(&leak), write("words.txt", KEY)])
         .solver(1, [sh("cat token.txt; cp leak.txt again.txt; rm leak.txt")]);
     let script = case.written().workspace.join("rehearsal.yaml");
     let played = Script::parse(&fs::read_to_string(&script).unwrap(), "script").unwrap();
@@ -150,8 +150,9 @@ fn a_key_turns_up_in_no_file_and_on_no_log() {
     assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
     trap.holds_nothing(&[ended.stdout.as_bytes(), &fs::read(&cassette).unwrap()]);
     // No tool is given the variable itself: what `env` prints does not even have its name.
-    let first = trap.stage.all("tool.finished").into_iter().find(|data| data["id"] == "toolu_scout_0_0_0").unwrap();
-    let text = first["text"].to_string();
+    let asked = trap.stage.all("tool.intended").into_iter().find(|data| data["summary"] == "env").unwrap();
+    let done = trap.stage.all("tool.finished").into_iter().find(|data| data["id"] == asked["id"]).unwrap();
+    let text = done["text"].to_string();
     assert!(text.contains("PATH=") && !text.contains("ANTHROPIC"), "{text}");
     let lines = trap_lines();
     clean("what was shown", lines.as_bytes());

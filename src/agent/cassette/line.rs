@@ -27,6 +27,8 @@ pub struct Line {
     pub model: String,
     /// For people who compare; playing does not look at it.
     pub request_sha256: String,
+    /// The tools that the model was offered.
+    pub tools: Vec<String>,
     /// Until the answer began.
     pub wait_ms: u64,
     /// Absent when there was no answer.

@@ -118,11 +118,20 @@ async fn a_secret_that_comes_in_pieces_is_not_recorded() {
 async fn a_cassette_that_does_not_fit_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.cassette");
-    let live = script(json!([{"calls": [{"tool": "fly", "input": {}}]}])).await;
-    ask(&live, recorder(&open(&path, false)), 0).await.unwrap();
+    let live =
+        script(json!([{"calls": [{"tool": "bash", "input": {}}]}, {"calls": [{"tool": "fly", "input": {}}]}])).await;
+    let cassette = open(&path, false);
+    for turns in [0, 1] {
+        ask(&live, recorder(&cassette), turns).await.unwrap();
+    }
+    // A tool that there never was is the model's own mistake, and is played as such.
+    ask(&player(&path).await, None, 1).await.unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    // As if `bash` had been taken away since.
+    std::fs::write(&path, text.replace("\"bash\",\"submit", "\"shell\",\"submit").replace("bash", "shell")).unwrap();
     let played = player(&path).await;
     let error = ask(&played, None, 0).await.unwrap_err().to_string();
-    assert!(error.contains("it calls `fly`, which is not offered"), "{error}");
+    assert!(error.contains("it calls `shell`, which is not offered"), "{error}");
     let error = ask(&played, None, 3).await.unwrap_err().to_string();
     assert!(error.contains("the cassette has no call for role \"scout\", iteration 0 (turn 3)"), "{error}");
 }

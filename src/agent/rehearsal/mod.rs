@@ -18,6 +18,6 @@ mod tape;
 
 pub use inject::{FaultKind, Injector, Planned, Struck};
 pub use script::{Call, CallInput, Fault, Script, ScriptError, Step, Turn, TurnUsage};
-pub use select::Position;
+pub use select::{Position, tools_of};
 pub use server::{Played, RecordedRequest, Server, Speed};
 pub use tape::{MAX_TAPE_BYTES, Tape};

@@ -46,7 +46,7 @@ fn is_injected(message: &Value) -> bool {
 }
 
 /// The names of the tools that a request offers, in their order.
-pub(super) fn tools_of(body: &[u8]) -> Vec<String> {
+pub fn tools_of(body: &[u8]) -> Vec<String> {
     let request: Value = serde_json::from_slice(body).unwrap_or_default();
     let tools = request["tools"].as_array().cloned().unwrap_or_default();
     let name = |tool: &Value| tool["name"].as_str().or_else(|| tool["function"]["name"].as_str()).map(str::to_owned);

@@ -83,7 +83,7 @@ impl Tape {
     }
 }
 
-/// A tool that the recorded reply calls and the request does not offer.
+/// A tool that the recorded reply calls, that was offered then, and that the request does not offer now.
 pub(super) fn missing_tool(line: &Line, offered: &[String]) -> Option<String> {
     if line.status != Some(200) || line.end == End::Cut {
         return None;
@@ -98,5 +98,5 @@ pub(super) fn missing_tool(line: &Line, offered: &[String]) -> Option<String> {
         let completions = event.pointer("/choices/0/delta/tool_calls/0/function/name").cloned();
         messages.or(completions)?.as_str().map(str::to_owned)
     });
-    called.into_iter().find(|name| !offered.contains(name))
+    called.into_iter().find(|name| line.tools.contains(name) && !offered.contains(name))
 }
