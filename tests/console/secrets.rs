@@ -71,7 +71,7 @@ fn trap(asks: bool) -> Trap {
     }
     let broken = json!({"http": 500, "message": format!("no: {KEY}"), "kind": KEY});
     let scout = json!([
-        {"thinking": babble, "text": babble, "calls": calls, "chunk_delay_ms": 5, "faults": [broken]},
+        {"thinking": babble, "text": babble, "calls": calls, "chunk_delay_ms": 30, "faults": [broken]},
         {"calls": [{"tool": "bash", "raw_input": format!("{{\"command\": \"{KEY}")}]},
         {"calls": [call("submit_scout_report", json!({"plan": [babble], "sub_goal": {"text": KEY, "check": ["echo", KEY]}}))]},
     ]);
@@ -171,6 +171,8 @@ fn trap_lines() -> String {
 fn a_key_turns_up_on_no_screen() {
     let trap = trap(true);
     let mut screen = trap.stage.open(&["run", "--start"], WIDE, &[("ANTHROPIC_API_KEY", KEY)]);
+    // A key pressed before the first frame would be lost.
+    screen.sees("SPAWN_SUBAGENT");
     screen.show_pane("2");
     screen.sees("[secret:ANTHROPIC_API_KEY]");
     screen.sees("1 waiting");
