@@ -6,17 +6,19 @@
 //! Invariants: the key is in one header and nowhere else (no Debug, no error, no redirect);
 //! a wait for bytes never exceeds the idle limit; every buffer is bounded.
 
+use super::cassette::{Recorded, Recorder, Take};
 use super::envelope;
 use super::error::{CallError, text};
 use super::headers;
 use super::http::{self, HttpClient};
 use super::message::{Backend, Delta, Reply, Request};
 use super::stream::StreamReader;
+use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Response, Url};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Largest request body the API takes.
@@ -35,6 +37,8 @@ pub struct AnthropicConfig {
     /// Longest silence, before and within the answer.
     pub idle_timeout: Duration,
     pub connect_timeout: Duration,
+    /// Keeps what the server sends.
+    pub recorder: Option<Arc<dyn Recorder>>,
 }
 
 /// Which header carries the key.
@@ -55,6 +59,7 @@ impl Default for AnthropicConfig {
             version: "2026-10-21".to_owned(),
             idle_timeout: Duration::from_secs(180),
             connect_timeout: Duration::from_secs(5),
+            recorder: None,
         }
     }
 }
@@ -104,11 +109,12 @@ impl Anthropic {
             let size = body.len();
             return Err(CallError::TooLarge(format!("the request has {size} bytes, the limit is {MAX_REQUEST_BYTES}")));
         }
+        let take = Take::begin(self.config.recorder.as_ref(), &body);
         let mut call = self.http.post(&self.url).headers(self.headers.clone()).body(body);
         if let Some(beta) = request.thinking.as_ref().and_then(|thinking| thinking.beta()) {
             call = call.header("anthropic-beta", beta);
         }
-        let response = self.http.send(call).await?;
+        let response = self.http.send(call, take).await?;
         if !http::is_event_stream(response.headers()) {
             return Err(self.strange_answer(response).await);
         }
@@ -117,7 +123,7 @@ impl Anthropic {
 
     async fn read_stream(
         &self,
-        mut response: Response,
+        mut response: Recorded,
         on_delta: &mut (dyn FnMut(Delta<'_>) + Send),
     ) -> Result<Reply, CallError> {
         let request_id = headers::request_id(response.headers());
@@ -127,6 +133,7 @@ impl Anthropic {
             match self.http.in_time(response.chunk()).await? {
                 Ok(Some(bytes)) => {
                     if reader.push(&bytes, on_delta)? {
+                        response.finished();
                         break;
                     }
                 }
@@ -149,7 +156,7 @@ impl Anthropic {
     }
 
     /// Status 200 without a stream: a portal's page, or a gateway's error object.
-    async fn strange_answer(&self, response: Response) -> CallError {
+    async fn strange_answer(&self, response: Recorded) -> CallError {
         let body = envelope::read(&self.http.start_of(response).await);
         match body.kind {
             Some(kind) if kind.ends_with("_error") => CallError::StreamError { kind, message: body.message },

@@ -7,11 +7,12 @@
 //! for bytes never exceeds the idle limit; at most [`MAX_ERROR_BYTES`] of an error answer are read; a secret
 //! is never shown.
 
+use super::cassette::{Recorded, Take};
 use super::envelope;
 use super::error::{CallError, text};
 use super::headers;
 use reqwest::header::{HeaderMap, HeaderValue};
-use reqwest::{Client, RequestBuilder, Response, Url};
+use reqwest::{Client, RequestBuilder, Url};
 use std::error::Error as _;
 use std::future::Future;
 use std::time::Duration;
@@ -47,12 +48,13 @@ impl HttpClient {
     }
 
     /// Sends `call`; an answer with an error status is an error.
-    pub async fn send(&self, call: RequestBuilder) -> Result<Response, CallError> {
+    pub async fn send(&self, call: RequestBuilder, take: Take) -> Result<Recorded, CallError> {
         let response = self.in_time(call.send()).await?.map_err(connect_error)?;
+        let response = Recorded::new(response, take);
         if response.status().is_success() { Ok(response) } else { Err(self.error_answer(response).await) }
     }
 
-    async fn error_answer(&self, response: Response) -> CallError {
+    async fn error_answer(&self, response: Recorded) -> CallError {
         let status = response.status().as_u16();
         let headers = response.headers().clone();
         let body = envelope::read(&self.start_of(response).await);
@@ -68,7 +70,7 @@ impl HttpClient {
     }
 
     /// The first bytes of an answer; what cannot be read is left out.
-    pub async fn start_of(&self, mut response: Response) -> Vec<u8> {
+    pub async fn start_of(&self, mut response: Recorded) -> Vec<u8> {
         let mut body = Vec::new();
         while let Ok(Ok(Some(bytes))) = self.in_time(response.chunk()).await {
             let room = MAX_ERROR_BYTES - body.len();

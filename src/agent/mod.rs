@@ -14,6 +14,7 @@
 pub mod acp;
 pub mod anthropic;
 mod assemble;
+pub mod cassette;
 pub mod cli;
 mod envelope;
 pub mod error;

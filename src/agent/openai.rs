@@ -18,6 +18,7 @@ mod wire;
 mod samples;
 
 use super::anthropic::MAX_REQUEST_BYTES;
+use super::cassette::{Recorded, Take};
 use super::envelope;
 use super::error::{CallError, text};
 use super::headers;
@@ -26,8 +27,8 @@ use super::message::{Backend, Delta, Reply, Request};
 use super::stream::{Assembled, MAX_REPLY_BYTES};
 use collect::Asked;
 use reader::Reader;
+use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderValue};
-use reqwest::{Response, Url};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -140,7 +141,7 @@ impl OpenAi {
         Ok(Reply { message, blocks, stop, stop_details, usage, request_id, limits })
     }
 
-    async fn send(&self, request: &Request, dialect: Dialect) -> Result<(Response, Asked), CallError> {
+    async fn send(&self, request: &Request, dialect: Dialect) -> Result<(Recorded, Asked), CallError> {
         let (body, ids) = translate::body(request, dialect)?;
         let bytes = body.len();
         if bytes > MAX_REQUEST_BYTES {
@@ -148,7 +149,10 @@ impl OpenAi {
                 "the request has {bytes} bytes, the limit is {MAX_REQUEST_BYTES}"
             )));
         }
-        let response = self.http.send(self.http.post(&self.url).headers(self.headers.clone()).body(body)).await?;
+        // A cassette holds what the rehearsal server can say again, and that is the Messages API.
+        let take = Take::begin(None, &[]);
+        let call = self.http.post(&self.url).headers(self.headers.clone()).body(body);
+        let response = self.http.send(call, take).await?;
         Ok((response, Asked { ids, bytes }))
     }
 
@@ -169,7 +173,7 @@ impl OpenAi {
 
     async fn read_stream(
         &self,
-        mut response: Response,
+        mut response: Recorded,
         asked: Asked,
         on_delta: &mut (dyn FnMut(Delta<'_>) + Send),
     ) -> Result<Assembled, CallError> {
@@ -188,7 +192,7 @@ impl OpenAi {
         reader.finish()
     }
 
-    async fn read_whole(&self, mut response: Response) -> Result<Vec<u8>, CallError> {
+    async fn read_whole(&self, mut response: Recorded) -> Result<Vec<u8>, CallError> {
         let mut body = Vec::new();
         loop {
             match self.http.in_time(response.chunk()).await? {

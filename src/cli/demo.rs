@@ -86,7 +86,7 @@ fn in_console(options: &Options, workspace: &Path, wanted: Wanted, speed: Speed)
     let greeting =
         "The demo: a scripted model and pretended prices, real files and checks. i shows what waits for you.";
     let auto = options.auto.then_some(AUTO_PAUSE);
-    let plan = Plan { wanted, speed, start: true, auto, greeting: Some(greeting.to_owned()) };
+    let plan = Plan { wanted, means: speed.into(), start: true, auto, greeting: Some(greeting.to_owned()) };
     let closed = watch::over_own_run(&options.look, plan)?;
     if !closed.dark {
         tell(workspace)?;

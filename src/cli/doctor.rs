@@ -1,44 +1,74 @@
-//! `nightloop doctor`: what would keep a loop from running well. First form: looks, spends nothing.
+//! `nightloop doctor`: what would keep a loop from running well.
+//!
+//! Role: look at the machine, the declaration and each declared agent, and say what to do.
+//! Not its role: repairing anything.
+//!
+//! Invariants: it spends nothing (`--online` asks for the list of models, which is free); it shows no secret, only
+//! where one is found; exit code 1 when something that is declared would fail.
+
+mod agents;
+mod programs;
 
 use std::path::Path;
 
 use clap::Args;
 
 use crate::engine::error::EngineError;
-use crate::engine::places::StateRoot;
+use crate::engine::host::runtime;
+use crate::engine::places::{self, StateRoot};
 use crate::engine::session::read_declaration;
 use crate::engine::signals::STOP_FILE;
-use crate::model::loop_file::{BackendName, LoopFile};
+use crate::model::ids::Role;
+use crate::model::loop_file::LoopFile;
 use crate::tool::sandbox;
 
 use super::{Outcome, text};
 
 #[derive(Debug, Args)]
-pub struct Options {}
+pub struct Options {
+    /// Also ask each model server for its list of models. That costs nothing, but uses the key.
+    #[arg(long)]
+    online: bool,
+}
 
-pub fn main(here: &Path, _: &Options) -> Outcome {
+pub fn main(here: &Path, options: &Options) -> Outcome {
     let mut findings = Findings::default();
     let root = StateRoot::locate()?;
     findings.note(writable(root.path()), &format!("state directory {}", root.path().display()));
     findings.note(writable(here), &format!("workspace {}", here.display()));
-    text::line(format!("–  sandbox {}", sandbox::detect()));
-    findings.note(program("sh"), "a POSIX shell");
-    findings.note(program("git"), "git (for you; the engine does not need it)");
+    findings.remark(format!("sandbox {}", sandbox::detect()));
+    findings.note(programs::find("sh").map(|_| ()), "a POSIX shell");
+    findings.note(programs::find("git").map(|_| ()), "git (for you; the engine does not need it)");
     if here.join(STOP_FILE).exists() {
         findings.note(Err(format!("{STOP_FILE} exists: a loop would stop at once")), "no stop file");
     }
+    match places::prompts() {
+        Ok(prompts) => {
+            let own: Vec<&str> = prompts.replaced().collect();
+            if !own.is_empty() {
+                findings.note(Ok(()), &format!("your own prompts: {}", own.join(", ")));
+            }
+        }
+        Err(error) => findings.note(Err(error.to_string()), "your own prompts"),
+    }
+    let runtime = runtime()?;
+    let mut declared = Vec::new();
     match read_declaration(&here.join("loop.yaml")) {
         Ok(declaration) => {
             findings.note(Ok(()), "loop.yaml can be read");
-            declared(here, &declaration.file, &mut findings);
+            look_at(here, &declaration.file, &mut findings);
+            declared = declaration.file.agents.iter().map(|(_, agent)| agent.program_profile()).collect();
+            runtime.block_on(agents::look(here, &declaration.file, options.online, &mut findings));
         }
-        Err(error @ EngineError::Usage { .. }) => text::line(format!("–  {error}")),
+        Err(error @ EngineError::Usage { .. }) => findings.remark(error.to_string()),
         Err(error) => findings.note(Err(error.to_string()), "loop.yaml"),
     }
+    runtime.block_on(programs::installed(here, &declared, &mut findings));
     logind(&mut findings);
     Ok(u8::from(findings.problems > 0))
 }
 
+/// What was found, printed as it is found.
 #[derive(Default)]
 struct Findings {
     problems: usize,
@@ -47,33 +77,26 @@ struct Findings {
 impl Findings {
     fn note(&mut self, result: Result<(), String>, what: &str) {
         match result {
-            Ok(()) => text::line(format!("✓  {what}")),
+            Ok(()) => text::line(format!("✓  {}", text::safe(what))),
             Err(why) => {
                 self.problems += 1;
-                text::line(format!("✗  {what}: {}", text::safe(&why)));
+                text::line(format!("✗  {}: {}", text::safe(what), text::safe(&why)));
             }
         }
     }
+
+    /// Something to know; no problem.
+    fn remark(&mut self, what: impl AsRef<str>) {
+        text::line(format!("–  {}", text::safe(what.as_ref())));
+    }
 }
 
-fn declared(here: &Path, file: &LoopFile, findings: &mut Findings) {
-    for (name, agent) in file.agents.iter() {
-        match agent.backend {
-            BackendName::Anthropic => {
-                let variable = agent.api_key_env.as_deref().unwrap_or("ANTHROPIC_API_KEY");
-                let key = std::env::var_os(variable).filter(|key| !key.is_empty()).map(|_| ());
-                findings.note(key.ok_or_else(|| format!("{variable} is not set")), &format!("agent {name}: a key"));
-            }
-            BackendName::Openai | BackendName::Command | BackendName::Acp => {}
-            BackendName::Rehearsal => {
-                let script = agent.script.as_deref().unwrap_or_default();
-                let there = here.join(script).is_file();
-                findings.note(
-                    if there { Ok(()) } else { Err("not found".into()) },
-                    &format!("agent {name}: script {script}"),
-                );
-            }
-        }
+fn look_at(here: &Path, file: &LoopFile, findings: &mut Findings) {
+    let without: Vec<&str> =
+        Role::ALL.into_iter().filter(|role| file.agent_for(*role).is_none()).map(Role::name).collect();
+    if !without.is_empty() {
+        findings
+            .note(Err(format!("none for {}; add one under `agents`", without.join(", "))), "an agent for each role");
     }
     let northstar = here.join(file.northstar_file());
     if file.spec() == crate::model::learnings::SpecVersion::V2 {
@@ -87,12 +110,6 @@ fn declared(here: &Path, file: &LoopFile, findings: &mut Findings) {
 fn writable(dir: &Path) -> Result<(), String> {
     std::fs::create_dir_all(dir).map_err(|e| e.to_string())?;
     tempfile::Builder::new().prefix(".nightloop-").tempfile_in(dir).map(|_| ()).map_err(|e| e.to_string())
-}
-
-fn program(name: &str) -> Result<(), String> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
-    if found { Ok(()) } else { Err("not found in PATH".to_owned()) }
 }
 
 /// systemd may end everything when you log out; a run would not outlive its SSH line.

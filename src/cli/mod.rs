@@ -14,6 +14,7 @@ mod mcp;
 mod order;
 mod outcome;
 mod pause;
+mod rehearse;
 mod replay;
 mod resume;
 mod rules;
@@ -86,6 +87,8 @@ enum Command {
     Rules(rules::Options),
     /// Check offline whether a run may be believed.
     Verify(verify::Options),
+    /// Try this loop with a scripted model, in a copy, for nothing; with faults where you want them.
+    Rehearse(rehearse::Options),
     /// Look for what would keep a loop from running well.
     Doctor(doctor::Options),
     /// Offer a turn's tools to an agent program, over MCP on standard input and output.
@@ -128,6 +131,7 @@ pub fn main() -> ExitCode {
         Command::Runs(options) => runs::main(&options),
         Command::Rules(options) => rules::main(&here, &options),
         Command::Verify(options) => verify::main(&here, &options),
+        Command::Rehearse(options) => rehearse::main(&here, &options),
         Command::Doctor(options) => doctor::main(&here, &options),
         Command::Mcp => mcp::main(),
         Command::Completions(options) => completions::main(&options),

@@ -1,6 +1,6 @@
 //! `nightloop resume`: goes on with a run at the exact step.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -32,6 +32,9 @@ pub struct Options {
     /// Try again although the last three tries got nowhere.
     #[arg(long)]
     insist: bool,
+    /// Record what follows: to a new file, or after what a cassette already holds.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     #[command(flatten)]
     look: Look,
 }
@@ -48,7 +51,8 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
         return complete(&root, &selected.run, &state, format);
     }
     let wanted = Wanted::Again { run: selected.run.clone(), insist: options.insist };
-    run::start(wanted, Manner::of(options.headless, options.json, options.detach), &options.look, true)
+    let manner = Manner::of(options.headless, options.json, options.detach);
+    run::start(wanted, manner, &options.look, true, run::record(options.record.as_deref(), true)?)
 }
 
 /// Only a stop signal leaves something to go on with.

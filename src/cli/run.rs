@@ -1,14 +1,16 @@
 //! `nightloop run`: starts the loop of this directory.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 
 use crate::agent::rehearsal::Speed;
 use crate::engine::command::Orders;
+use crate::engine::error::EngineError;
 use crate::engine::host::{self, Wanted, runtime};
 use crate::engine::hub::Hub;
+use crate::engine::means::{Means, Record};
 use crate::engine::places::StateRoot;
 use crate::engine::session::{Attendance, read_declaration};
 use crate::machine::run::RunState;
@@ -35,6 +37,9 @@ pub struct Options {
     /// The declaration to run [default: loop.yaml].
     #[arg(long, value_name = "FILE")]
     file: Option<String>,
+    /// Record every model conversation, as the server sends it, to a new file that `backend: rehearsal` can play.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     #[command(flatten)]
     look: Look,
 }
@@ -44,7 +49,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     let declaration = Box::new(read_declaration(&here.join(options.file.as_deref().unwrap_or("loop.yaml")))?);
     let wanted = Wanted::New { workspace: here.to_owned(), declaration };
     let manner = Manner::of(options.headless, options.json, options.detach);
-    start(wanted, manner, &options.look, options.start)
+    start(wanted, manner, &options.look, options.start, record(options.record.as_deref(), false)?)
 }
 
 /// How a run is shown.
@@ -66,15 +71,22 @@ impl Manner {
     }
 }
 
+/// The cassette that is asked for. The path must hold when the run goes on elsewhere.
+pub fn record(file: Option<&Path>, append: bool) -> Result<Option<Record>, EngineError> {
+    let Some(file) = file else { return Ok(None) };
+    let file = std::path::absolute(file).map_err(|e| EngineError::io("cannot find the cassette", file, e))?;
+    Ok(Some(Record { file, append }))
+}
+
 /// Runs what is wanted in the manner that is asked for.
-pub fn start(wanted: Wanted, manner: Manner, look: &Look, at_once: bool) -> Outcome {
-    let speed = Speed::Times(1.0);
+pub fn start(wanted: Wanted, manner: Manner, look: &Look, at_once: bool, record: Option<Record>) -> Outcome {
+    let means = Means { record, ..Means::from(Speed::Times(1.0)) };
     match manner {
-        Manner::Headless(format) => headless(&StateRoot::locate()?, wanted, format, speed),
-        Manner::Detached if hold::is_held() => watch::in_the_dark(wanted, speed),
+        Manner::Headless(format) => headless(&StateRoot::locate()?, wanted, format, means),
+        Manner::Detached if hold::is_held() => watch::in_the_dark(wanted, means),
         Manner::Detached => hold::hold(Ground::Nothing),
         Manner::Console if hold::is_held() => {
-            let plan = Plan { wanted, speed, start: at_once, auto: None, greeting: None };
+            let plan = Plan { wanted, means, start: at_once, auto: None, greeting: None };
             Ok(watch::over_own_run(look, plan)?.code)
         }
         Manner::Console => hold::hold(Ground::Terminal),
@@ -91,18 +103,25 @@ pub enum Answers {
 }
 
 /// Drives a run with lines on stdout.
-pub fn headless(root: &StateRoot, wanted: Wanted, format: Format, speed: Speed) -> Outcome {
-    headless_with(root, wanted, format, speed, Answers::Nobody)
+pub fn headless(root: &StateRoot, wanted: Wanted, format: Format, means: Means) -> Outcome {
+    headless_with(root, wanted, format, means, Answers::Nobody)
 }
 
-pub fn headless_with(root: &StateRoot, wanted: Wanted, format: Format, speed: Speed, answers: Answers) -> Outcome {
+pub fn headless_with(
+    root: &StateRoot,
+    wanted: Wanted,
+    format: Format,
+    means: impl Into<Means>,
+    answers: Answers,
+) -> Outcome {
+    let means = means.into();
     let attendance = match answers {
         Answers::Nobody => Attendance::Headless,
         Answers::Demo => Attendance::Watched,
     };
     let again = matches!(wanted, Wanted::Again { .. });
     runtime()?.block_on(async {
-        let opened = host::open(root, wanted, attendance, speed).await?;
+        let opened = host::open(root, wanted, attendance, means).await?;
         let state = &opened.session.state;
         if format == Format::Lines {
             if again {
@@ -112,6 +131,7 @@ pub fn headless_with(root: &StateRoot, wanted: Wanted, format: Format, speed: Sp
                 state.started.warnings.iter().for_each(|warning| text::line(format!("note: {warning}")));
             }
         }
+        let cassette = opened.agents.cassette().cloned();
         let mut observer = Headless::new(format);
         let (hub, (orders, inbox)) = (Hub::default(), Orders::channel());
         if answers == Answers::Demo {
@@ -120,6 +140,9 @@ pub fn headless_with(root: &StateRoot, wanted: Wanted, format: Format, speed: Sp
         }
         let result = host::drive(opened, hub, &orders, inbox, &mut observer).await;
         drop(observer);
+        if let Some(why) = cassette.and_then(|cassette| cassette.stopped()) {
+            text::complaint(format!("the recording stopped early: {why}"));
+        }
         let state = result?;
         if format == Format::Lines {
             tell(&state);

@@ -15,6 +15,11 @@ pub fn line(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stdout(), "{}", text.as_ref());
 }
 
+/// One line to stderr, beside whatever goes to stdout.
+pub fn complaint(text: impl AsRef<str>) {
+    let _ = writeln!(std::io::stderr(), "nightloop: {}", safe(text.as_ref()));
+}
+
 /// JSON that is safe to print: what could act on a terminal or hide in it is spelled as an escape.
 pub fn json(value: &impl serde::Serialize) -> String {
     let text = serde_json::to_string(value).unwrap_or_default();

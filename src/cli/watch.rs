@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::agent::rehearsal::Speed;
 use crate::console::app::{self, Exit, Host};
 use crate::console::bars::{Message, Tone};
 use crate::console::model::{Model, Screen};
@@ -20,6 +19,7 @@ use crate::console::terminal;
 use crate::console::world::World;
 use crate::engine::error::EngineError;
 use crate::engine::host::{self, Hosted, Wanted};
+use crate::engine::means::Means;
 use crate::engine::offline;
 use crate::engine::places::{self, StateRoot};
 use crate::engine::session::{self, Declaration};
@@ -28,7 +28,6 @@ use crate::model::ids::{Role, RunId};
 use crate::model::loop_file::{BackendName, LoopFile};
 use crate::model::safe::Safe;
 use crate::model::stop::StopReason;
-use crate::playbook::prompts;
 
 use super::hold::{self, Held};
 use super::{Outcome, auto, order, outcome, text};
@@ -63,7 +62,7 @@ pub fn has_terminal() -> bool {
 /// A run that this process is to drive, with a console over it.
 pub struct Plan {
     pub wanted: Wanted,
-    pub speed: Speed,
+    pub means: Means,
     /// Start at once, without the ready screen.
     pub start: bool,
     /// Answer the demo's questions after this long.
@@ -87,7 +86,7 @@ pub fn over_own_run(look: &Look, plan: Plan) -> Result<Closed, EngineError> {
     let settings = look.settings()?;
     let ready = ready_screen(&root, &plan);
     let mut host =
-        Hosting { root: root.clone(), held, wanted: Some(plan.wanted), speed: plan.speed, auto: plan.auto, own: None };
+        Hosting { root: root.clone(), held, wanted: Some(plan.wanted), means: plan.means, auto: plan.auto, own: None };
     let (screen, source) = match ready.filter(|_| !plan.start) {
         Some(ready) => (Screen::Ready(Box::new(ready)), None),
         None => (Screen::Run, Some(host.start()?)),
@@ -102,7 +101,7 @@ pub fn over_own_run(look: &Look, plan: Plan) -> Result<Closed, EngineError> {
 fn ready_screen(root: &StateRoot, plan: &Plan) -> Option<Ready> {
     let Wanted::New { workspace, declaration } = &plan.wanted else { return None };
     let Declaration { file, .. } = declaration.as_ref();
-    let prompt = prompts::render(Role::Scout, &file.criteria()).unwrap_or_default();
+    let prompt = places::prompts().unwrap_or_default().render(Role::Scout, &file.criteria()).unwrap_or_default();
     let mut notes = match host::preflight(workspace, file) {
         Ok(()) => Vec::new(),
         Err(error) => Safe::lines(&error.to_string()),
@@ -167,10 +166,10 @@ fn show(
 }
 
 /// Drives a run without a console, in the held process, until its end.
-pub fn in_the_dark(wanted: Wanted, speed: Speed) -> Outcome {
+pub fn in_the_dark(wanted: Wanted, means: Means) -> Outcome {
     let held =
         Held::take().ok_or_else(|| EngineError::Internal("the process that started this one is gone".to_owned()))?;
-    let hosted = host::host(&StateRoot::locate()?, wanted, speed)?;
+    let hosted = host::host(&StateRoot::locate()?, wanted, means)?;
     held.say(&format!("started {} {}", hosted.run, hosted.workspace.display()));
     held.detach();
     hold::go_dark();
@@ -182,7 +181,7 @@ struct Hosting {
     root: StateRoot,
     held: Held,
     wanted: Option<Wanted>,
-    speed: Speed,
+    means: Means,
     auto: Option<Duration>,
     own: Option<Hosted>,
 }
@@ -231,7 +230,7 @@ impl Host for Hosting {
             }
             Wanted::Again { run, insist } => Some(Wanted::Again { run: run.clone(), insist: *insist }),
         };
-        let hosted = host::host(&self.root, wanted, self.speed)?;
+        let hosted = host::host(&self.root, wanted, self.means.clone())?;
         self.wanted = None;
         if let Some(moment) = self.auto {
             auto::answer_all(

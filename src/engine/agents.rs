@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{self, Block, CallError, Delta, NextMove, Reply, Request, RetryClass, ToolInput};
+use crate::agent::{self, Block, CallError, NextMove, Reply, Request, RetryClass, ToolInput};
 use crate::machine::call::{CallState, CallTodo};
 use crate::machine::event::{
     AgentEnd, AgentFinished, AgentStarted, ConversationExtended, DecisionAsked, ExtendedBecause, LlmFailed,
@@ -29,8 +29,8 @@ use crate::tool::registry;
 use super::ask;
 use super::driver::{Cutoff, Driver, Guarded};
 use super::error::EngineError;
-use super::hub::{LiveKind, LiveText};
 use super::program;
+use super::secrecy::Speaker;
 
 /// The skeptic sees this much of the diff; the rest is in the evidence.
 const MAX_DIFF_BYTES: usize = 60_000;
@@ -60,7 +60,7 @@ impl Driver<'_> {
         } else {
             tools_json(role)
         };
-        let system = prompts::render(role, &self.session.state.criteria)?;
+        let system = self.agents.prompts().render(role, &self.session.state.criteria)?;
         let mut content = self.first_message(role, paraphrase)?;
         let words = self.words(role);
         if let Some((text, _)) = &words {
@@ -195,20 +195,16 @@ impl Driver<'_> {
         .await?;
         let outcome = {
             let token = CancellationToken::new();
-            let hub = self.hub.clone();
-            let call = key.clone();
-            let mut on_delta = move |delta: Delta<'_>| {
-                if let Some((kind, text)) = live(delta) {
-                    hub.say(LiveText { call: call.clone(), turn, kind, text });
-                }
-            };
-            let effect = backend.complete(&request, &mut on_delta);
+            let mut speaker = Speaker::new(self.hub.clone(), key.clone(), turn, Arc::clone(self.secrets()));
             let cancelled = token.clone();
             let effect = async {
-                tokio::select! {
-                    result = effect => Some(result),
+                let mut on_delta = |delta: agent::Delta<'_>| speaker.hear(delta);
+                let result = tokio::select! {
+                    result = backend.complete(&request, &mut on_delta) => Some(result),
                     () = cancelled.cancelled() => None,
-                }
+                };
+                speaker.finish();
+                result
             };
             self.guarded(&token, Cutoff::Agent, effect).await?
         };
@@ -275,6 +271,7 @@ impl Driver<'_> {
     }
 
     async fn take_reply(&mut self, key: &str, turn: u32, reply: Reply) -> Result<(), EngineError> {
+        let reply = self.clean_reply(reply);
         let mut tool_uses: Vec<ToolUse> = Vec::new();
         for block in &reply.blocks {
             if let Block::ToolUse { id, name, input } = block {
@@ -322,6 +319,7 @@ impl Driver<'_> {
         error: &CallError,
     ) -> Result<(), EngineError> {
         let class = agent::classify(error);
+        let words = self.clean_error(error);
         let jitter = jitter();
         let wait = agent::delay(class, attempt + 1, error.retry_after(), jitter);
         let fits = wait.is_some_and(|wait| wait < self.total_time_left());
@@ -332,7 +330,7 @@ impl Driver<'_> {
             && operator.decisions.len() < MAX_DECISIONS;
         let asked = asks.then(|| DecisionAsked {
             id: operator.next_id(),
-            request: DecisionRequest::SpendLimit { detail: error.to_string() },
+            request: DecisionRequest::SpendLimit { detail: words.clone() },
             why: "the account's spend limit is reached; no retry helps before it is raised".to_owned(),
             asked_by: None,
         });
@@ -358,12 +356,12 @@ impl Driver<'_> {
             turn,
             attempt,
             class: class_name(class).to_owned(),
-            message: error.to_string(),
+            message: words.clone(),
             wait_millis: wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
         })
         .await?;
         if let Some(signal) = stop {
-            self.signals.raise(signal, error.to_string());
+            self.signals.raise(signal, words);
         }
         match (wait, asked) {
             (_, Some(asked)) => self.record(asked).await,
@@ -466,16 +464,6 @@ const fn reply_move(next: NextMove) -> ReplyMove {
         NextMove::StartFresh => ReplyMove::StartFresh,
         NextMove::Refused => ReplyMove::Refused,
         NextMove::Stop => ReplyMove::Stop,
-    }
-}
-
-/// A piece of a reply as viewers see it.
-fn live(delta: Delta<'_>) -> Option<(LiveKind, String)> {
-    match delta {
-        Delta::Text(text) => Some((LiveKind::Text, text.to_owned())),
-        Delta::Thinking(text) => Some((LiveKind::Thinking, text.to_owned())),
-        Delta::ToolStarted { name } => Some((LiveKind::ToolInput, format!("{name} "))),
-        Delta::ToolInput(text) => Some((LiveKind::ToolInput, text.to_owned())),
     }
 }
 

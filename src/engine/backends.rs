@@ -3,15 +3,22 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::agent::cassette::{self, Cassette, Recorder};
 use crate::agent::openai::{self, OpenAi, OpenAiConfig};
-use crate::agent::rehearsal::{Script, Server, Speed};
+use crate::agent::rehearsal::{MAX_TAPE_BYTES, Played, Script, Server, Tape};
 use crate::agent::{Anthropic, AnthropicConfig, AuthStyle, Backend, Thinking, Usage};
 use crate::model::decimal::Exact;
 use crate::model::loop_file::{AgentDecl, Auth, BackendName, LoopFile, PriceDecl};
 
+use crate::model::secret::Secrets;
+use crate::playbook::prompts::Prompts;
+
 use super::error::EngineError;
+use super::means::Means;
 use super::program::Program;
+use super::{places, secrecy};
 
 /// Tokens a reply may have when loop.yaml does not say.
 const DEFAULT_MAX_TOKENS: u32 = 16_384;
@@ -33,25 +40,66 @@ pub struct Agents {
     by_name: BTreeMap<String, Agent>,
     servers: Vec<Server>,
     programs: BTreeMap<String, Program>,
+    secrets: Arc<Secrets>,
+    prompts: Prompts,
+    cassette: Option<Arc<Cassette>>,
+    hurried: bool,
 }
+
+/// How long a stalled reply is waited for when nothing is real.
+const HURRIED_IDLE: Duration = Duration::from_secs(2);
+/// How long a wait is when nothing is real.
+pub(super) const HURRIED_WAIT: Duration = Duration::from_millis(20);
 
 impl Agents {
     /// Builds clients and starts rehearsal servers. Spends nothing.
-    pub async fn prepare(declared: &LoopFile, workspace: &Path, speed: Speed) -> Result<Self, EngineError> {
-        let mut agents = Self { by_name: BTreeMap::new(), servers: Vec::new(), programs: BTreeMap::new() };
+    pub async fn prepare(declared: &LoopFile, workspace: &Path, means: &Means) -> Result<Self, EngineError> {
+        let secrets = Arc::new(secrecy::gather(declared));
+        let mut agents = Self {
+            by_name: BTreeMap::new(),
+            servers: Vec::new(),
+            programs: BTreeMap::new(),
+            cassette: cassette(means, &secrets)?,
+            secrets,
+            prompts: places::prompts()?,
+            hurried: means.faults.is_some(),
+        };
         for (name, decl) in declared.agents.iter() {
             let agent = match decl.backend {
-                BackendName::Anthropic => anthropic(name, decl)?,
+                BackendName::Anthropic => anthropic(name, decl, agents.recorder())?,
                 BackendName::Openai => openai(name, decl)?,
                 BackendName::Command | BackendName::Acp => {
                     agents.programs.insert(name.to_owned(), Program::of(decl));
                     continue;
                 }
-                BackendName::Rehearsal => agents.rehearsal(name, decl, workspace, speed).await?,
+                BackendName::Rehearsal => agents.rehearsal(name, decl, workspace, means).await?,
             };
             agents.by_name.insert(name.to_owned(), agent);
         }
         Ok(agents)
+    }
+
+    /// What must not be seen.
+    pub fn secrets(&self) -> &Arc<Secrets> {
+        &self.secrets
+    }
+
+    pub fn prompts(&self) -> &Prompts {
+        &self.prompts
+    }
+
+    /// What the run is recorded on.
+    pub fn cassette(&self) -> Option<&Arc<Cassette>> {
+        self.cassette.as_ref()
+    }
+
+    /// How long to wait really: in a rehearsal with faults nothing real is waited for.
+    pub fn wait(&self, wait: Duration) -> Duration {
+        if self.hurried { wait.min(HURRIED_WAIT) } else { wait }
+    }
+
+    fn recorder(&self) -> Option<Arc<dyn Recorder>> {
+        self.cassette.as_ref().map(|cassette| Arc::clone(cassette) as Arc<dyn Recorder>)
     }
 
     pub fn get(&self, name: &str) -> Option<&Agent> {
@@ -68,19 +116,20 @@ impl Agents {
         name: &str,
         decl: &AgentDecl,
         workspace: &Path,
-        speed: Speed,
+        means: &Means,
     ) -> Result<Agent, EngineError> {
         let script_name = decl.script.as_deref().unwrap_or("rehearsal.yaml");
         let path = workspace.join(script_name);
-        let text = std::fs::read_to_string(&path).map_err(|e| {
-            EngineError::usage(format!("cannot read the rehearsal script {script_name}: {e}"), SCRIPT_HINT)
-        })?;
-        let script = Script::parse(&text, script_name).map_err(|e| EngineError::usage(e.to_string(), SCRIPT_HINT))?;
-        let model = script.model.clone();
-        let server = Server::start(script, speed).await.map_err(|e| {
+        let played = played(&path, script_name)?;
+        let model = played.model().to_owned();
+        let server = Server::start_with(played, means.speed, means.faults.clone()).await.map_err(|e| {
             EngineError::usage(format!("the rehearsal server cannot listen: {e}"), "it needs a loopback port")
         })?;
-        let config = AnthropicConfig { base_url: server.base_url(), ..AnthropicConfig::default() };
+        let mut config = AnthropicConfig { base_url: server.base_url(), ..AnthropicConfig::default() };
+        config.recorder = self.recorder();
+        if self.hurried {
+            config.idle_timeout = HURRIED_IDLE;
+        }
         self.servers.push(server);
         Ok(Agent {
             backend: Arc::new(client(name, config)?),
@@ -94,7 +143,39 @@ impl Agents {
     }
 }
 
-fn anthropic(name: &str, decl: &AgentDecl) -> Result<Agent, EngineError> {
+/// The script or cassette of an agent.
+fn played(path: &Path, name: &str) -> Result<Played, EngineError> {
+    let unreadable =
+        |e: String| EngineError::usage(format!("cannot read the rehearsal script {name}: {e}"), SCRIPT_HINT);
+    let size = std::fs::metadata(path).map_err(|e| unreadable(e.to_string()))?.len();
+    if size > MAX_TAPE_BYTES as u64 {
+        return Err(unreadable(format!("it has {size} bytes, the limit is {MAX_TAPE_BYTES}")));
+    }
+    let bytes = std::fs::read(path).map_err(|e| unreadable(e.to_string()))?;
+    let parsed = if cassette::is_cassette(&bytes) {
+        Tape::parse(&bytes, name).map(Played::Tape)
+    } else {
+        let text = String::from_utf8(bytes).map_err(|e| unreadable(e.to_string()))?;
+        Script::parse(&text, name).map(Played::Script)
+    };
+    parsed.map_err(|e| EngineError::usage(e.to_string(), SCRIPT_HINT))
+}
+
+/// Opens the cassette that is to be recorded.
+fn cassette(means: &Means, secrets: &Arc<Secrets>) -> Result<Option<Arc<Cassette>>, EngineError> {
+    let Some(record) = &means.record else { return Ok(None) };
+    let opened = Cassette::open(&record.file, record.append, Arc::clone(secrets)).map_err(|e| {
+        let hint = if e.kind() == std::io::ErrorKind::AlreadyExists {
+            "choose another name; a cassette is never overwritten"
+        } else {
+            "--record names a file that can be created"
+        };
+        EngineError::usage(format!("cannot record to {}: {e}", record.file.display()), hint)
+    })?;
+    Ok(Some(Arc::new(opened)))
+}
+
+fn anthropic(name: &str, decl: &AgentDecl, recorder: Option<Arc<dyn Recorder>>) -> Result<Agent, EngineError> {
     let defaults = AnthropicConfig::default();
     let variable = decl.api_key_env.as_deref().unwrap_or("ANTHROPIC_API_KEY");
     let api_key = std::env::var(variable).ok().filter(|key| !key.is_empty());
@@ -112,6 +193,7 @@ fn anthropic(name: &str, decl: &AgentDecl) -> Result<Agent, EngineError> {
             Some(Auth::Bearer) | None => AuthStyle::Bearer,
         },
         version: decl.api_version.clone().unwrap_or(defaults.version.clone()),
+        recorder,
         ..defaults
     };
     Ok(Agent {

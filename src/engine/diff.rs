@@ -8,6 +8,7 @@ use similar::TextDiff;
 
 use crate::machine::event::{Change, ChangeKind};
 use crate::model::digest::Digest;
+use crate::model::secret::{Scope, Secrets};
 use crate::tool::tree::TreeSnapshot;
 
 /// Larger files are named in the diff, not shown.
@@ -21,8 +22,9 @@ fn shadow(run_dir: &Path, sha256: &Digest) -> PathBuf {
     run_dir.join("shadow").join(sha256.to_string())
 }
 
-/// Keeps a copy of every small file, so that the next diff can show what was there. Best effort.
-pub fn keep_contents(run_dir: &Path, workspace: &Path, tree: &TreeSnapshot) {
+/// Keeps a copy of every small file, so that the next diff can show what was there. Best effort. A file that
+/// holds a secret is not copied; the diff then names it without showing it.
+pub fn keep_contents(run_dir: &Path, workspace: &Path, tree: &TreeSnapshot, secrets: &Secrets) {
     if fs::create_dir_all(run_dir.join("shadow")).is_err() {
         return;
     }
@@ -37,6 +39,7 @@ pub fn keep_contents(run_dir: &Path, workspace: &Path, tree: &TreeSnapshot) {
         bytes_left = left;
         if let Ok(content) = fs::read(workspace.join(path))
             && Digest::of(&content) == file.sha256
+            && !secrets.betrayed_by(&content, Scope::Everything)
         {
             // A half-written copy is recognised by its digest when it is read.
             let _ = fs::write(target, content);

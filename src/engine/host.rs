@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-use crate::agent::rehearsal::Speed;
 use crate::journal::RunDir;
 use crate::machine::run::RunState;
 use crate::model::ids::RunId;
@@ -20,6 +19,7 @@ use super::control::Control;
 use super::driver::{Driver, Ports};
 use super::error::EngineError;
 use super::hub::Hub;
+use super::means::Means;
 use super::observer::{Observer, Silent};
 use super::places::StateRoot;
 use super::session::{self, Attendance, Declaration, Session};
@@ -42,12 +42,13 @@ pub async fn open(
     root: &StateRoot,
     wanted: Wanted,
     attendance: Attendance,
-    speed: Speed,
+    means: impl Into<Means>,
 ) -> Result<Opened, EngineError> {
+    let means = means.into();
     match wanted {
         Wanted::New { workspace, declaration } => {
             preflight(&workspace, &declaration.file)?;
-            let agents = Agents::prepare(&declaration.file, &workspace, speed).await?;
+            let agents = Agents::prepare(&declaration.file, &workspace, &means).await?;
             check_prices(&declaration.file, &agents)?;
             let session = Session::create(root, &workspace, *declaration, attendance)?;
             Ok(Opened { session, agents })
@@ -68,7 +69,7 @@ pub async fn open(
                 });
             }
             // A missing key must not count as a try that got nowhere.
-            let agents = Agents::prepare(state.loop_file(), &workspace, speed).await?;
+            let agents = Agents::prepare(state.loop_file(), &workspace, &means).await?;
             let session = Session::resume(root, &run, attendance, insist)?;
             // What a killed engine left running must not race with what comes next.
             process::sweep(session.state.run().as_str());
@@ -138,7 +139,8 @@ struct Introduction {
 }
 
 /// Opens a run on a thread of its own, and returns when it is open.
-pub fn host(root: &StateRoot, wanted: Wanted, speed: Speed) -> Result<Hosted, EngineError> {
+pub fn host(root: &StateRoot, wanted: Wanted, means: impl Into<Means>) -> Result<Hosted, EngineError> {
+    let means = means.into();
     let (hub, (orders, inbox)) = (Hub::default(), Orders::channel());
     let (introduce, introduced) = mpsc::channel::<Introduction>();
     let thread = {
@@ -148,7 +150,7 @@ pub fn host(root: &StateRoot, wanted: Wanted, speed: Speed) -> Result<Hosted, En
             .spawn(move || {
                 let runtime = runtime()?;
                 runtime.block_on(async {
-                    let opened = open(&root, wanted, Attendance::Watched, speed).await?;
+                    let opened = open(&root, wanted, Attendance::Watched, means).await?;
                     let session = &opened.session;
                     let introduction = Introduction {
                         run: session.state.run().clone(),

@@ -257,6 +257,7 @@ impl Driver<'_> {
             Guarded::Done(outcome) | Guarded::Cut(outcome) => outcome,
             Guarded::Stopped(_) => return Ok(None),
         };
+        let outcome = self.clean_process(outcome);
         let check = self.probe_result(&Probe::SubGoal, &outcome)?;
         let closed = check.end.passed();
         let detail = format!("the verification: {}", check.end.describe());
@@ -289,7 +290,7 @@ impl Driver<'_> {
 
     /// Waits for the model server, unless a stop or an order to retry comes first.
     pub(super) async fn wait_out(&mut self, wait: Duration) -> Result<(), EngineError> {
-        let until = Instant::now() + wait;
+        let until = Instant::now() + self.agents.wait(wait);
         self.waiting_for_server = true;
         self.retry_now = false;
         let mut result = Ok(());

@@ -1,10 +1,11 @@
-//! Where things are: the state root outside the workspace, and the runs in it.
+//! Where things are: the state root outside the workspace, the runs in it, and the operator's own files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::model::digest::Digest;
-use crate::model::ids::RunId;
+use crate::model::ids::{Role, RunId};
+use crate::playbook::prompts::{self, Prompts};
 
 use super::error::EngineError;
 
@@ -15,6 +16,57 @@ pub fn config_dir() -> Option<PathBuf> {
     }
     use etcetera::BaseStrategy;
     etcetera::choose_base_strategy().ok().map(|base| base.config_dir().join("nightloop"))
+}
+
+/// Names of variables that an operator may call secret.
+const MAX_SECRET_VARIABLES: usize = 100;
+const MAX_CONFIG_BYTES: u64 = 256 * 1024;
+
+/// The variables whose values config.yaml calls secret: `secrets: { env: [NAME, …] }`.
+pub fn secret_variables() -> Vec<String> {
+    let Some(path) = config_dir().map(|dir| dir.join("config.yaml")) else { return Vec::new() };
+    let small = fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_CONFIG_BYTES);
+    let text = if small { fs::read_to_string(&path).unwrap_or_default() } else { String::new() };
+    let config: serde_yaml::Value = serde_yaml::from_str(&text).unwrap_or_default();
+    let names = config.get("secrets").and_then(|secrets| secrets.get("env")).and_then(|env| env.as_sequence());
+    let names = names.into_iter().flatten().filter_map(|name| name.as_str());
+    names.take(MAX_SECRET_VARIABLES).map(str::to_owned).collect()
+}
+
+/// The prompts of this operator: the shipped ones, with those in `prompts/<role>.md` in their place.
+pub fn prompts() -> Result<Prompts, EngineError> {
+    match config_dir() {
+        Some(dir) => prompts_in(&dir.join("prompts")),
+        None => Ok(Prompts::default()),
+    }
+}
+
+fn prompts_in(dir: &Path) -> Result<Prompts, EngineError> {
+    const HINT: &str = "the shipped ones, in prompts/ of the source, show the form; take the file away to use them";
+    let mut taken = Prompts::default();
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(taken),
+        Err(error) => return Err(EngineError::io("cannot read your prompts", dir, error)),
+    };
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    files.sort();
+    for path in files {
+        let wrong = |why: &str| EngineError::usage(format!("{}: {why}", path.display()), HINT);
+        let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let Some(role) = Role::ALL.into_iter().find(|role| role.name() == name) else {
+            let names = Role::ALL.map(Role::name).join(".md, ");
+            return Err(wrong(&format!("no role is called `{name}`; there are {names}.md")));
+        };
+        let meta = fs::metadata(&path).map_err(|e| wrong(&e.to_string()))?;
+        if !meta.is_file() || meta.len() > prompts::MAX_BYTES as u64 {
+            return Err(wrong(&format!("a prompt is a file of at most {} bytes", prompts::MAX_BYTES)));
+        }
+        let text = fs::read_to_string(&path).map_err(|e| wrong(&e.to_string()))?;
+        taken.replace(role, &text).map_err(|error| wrong(&error.why))?;
+    }
+    Ok(taken)
 }
 
 /// The directory that holds all runs of this user.
@@ -72,5 +124,32 @@ impl StateRoot {
     pub fn run_of(&self, workspace: &Path) -> Option<RunId> {
         let text = fs::read_to_string(self.workspace(workspace).join("run")).ok()?;
         RunId::parse(text.trim())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_of_the_operator_is_found_and_a_wrong_one_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let prompts = dir.path().join("prompts");
+        assert_eq!(prompts_in(&prompts).unwrap(), Prompts::default());
+        fs::create_dir(&prompts).unwrap();
+        fs::write(prompts.join("notes.txt"), "not a prompt").unwrap();
+        fs::write(prompts.join("scout.md"), "---\nvariables: []\n---\nLook.").unwrap();
+        let found = prompts_in(&prompts).unwrap();
+        assert_eq!(found.render(Role::Scout, &[]).unwrap(), "Look.");
+        for (name, text, expected) in [
+            ("solver.md", "---\nvariables: [x]\n---\n{{ x }}", "solver.md: there is no variable `x`"),
+            ("sovler.md", "---\nvariables: []\n---\nx", "no role is called `sovler`; there are scout.md, solver.md"),
+            ("skeptic.md", &"x".repeat(20_000), "a prompt is a file of at most 16384 bytes"),
+        ] {
+            fs::write(prompts.join(name), text).unwrap();
+            let error = prompts_in(&prompts).unwrap_err().to_string();
+            assert!(error.contains(expected) && error.contains("hint:"), "{error}");
+            fs::remove_file(prompts.join(name)).unwrap();
+        }
     }
 }

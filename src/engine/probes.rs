@@ -47,6 +47,7 @@ impl Driver<'_> {
             // Not recorded: it tells nothing about the workspace, and runs again on resume.
             Guarded::Stopped(_) => return Ok(()),
         };
+        let outcome = self.clean_process(outcome);
         let mut result = self.probe_result(&probe, &outcome)?;
         if probe == Probe::ApiSurface && phase == Phase::Gate {
             result.removed_lines = self.removed_lines(&outcome)?;

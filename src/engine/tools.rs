@@ -272,6 +272,7 @@ impl Driver<'_> {
     }
 
     fn finished(&self, key: &str, id: &str, outcome: ToolOutcome) -> Result<Event, EngineError> {
+        let outcome = self.clean_outcome(outcome);
         let text = self.text(&outcome.text)?;
         let output = if outcome.output == outcome.text.as_bytes() {
             None

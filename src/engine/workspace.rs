@@ -93,7 +93,7 @@ impl Driver<'_> {
             }
             (TreePurpose::Frozen | TreePurpose::Baseline, _) => Vec::new(),
         };
-        diff::keep_contents(self.session.run_dir.path(), &self.session.workspace, &snapshot);
+        diff::keep_contents(self.session.run_dir.path(), &self.session.workspace, &snapshot, self.secrets());
         self.record(TreeTaken { purpose, tree: digest, files: snapshot.files.len() as u64, drifted }).await
     }
 
@@ -129,7 +129,7 @@ impl Driver<'_> {
     fn agents_md_text(&self) -> String {
         let path = self.session.workspace.join("AGENTS.md");
         let bytes = read_bounded(&path, MAX_AGENTS_MD_BYTES).unwrap_or_default();
-        String::from_utf8_lossy(&bytes).into_owned()
+        self.secrets().redact_known(&String::from_utf8_lossy(&bytes)).into_owned()
     }
 
     pub(super) async fn collect_artifacts(&mut self) -> Result<(), EngineError> {
@@ -155,8 +155,8 @@ impl Driver<'_> {
             })
             .collect();
         let patch = diff::patch(self.session.run_dir.path(), &self.session.workspace, &before, &changes);
-        let diff = self.session.blobs.put(patch.as_bytes())?;
-        diff::keep_contents(self.session.run_dir.path(), &self.session.workspace, &after);
+        let diff = self.session.blobs.put(self.secrets().redact_known(&patch).as_bytes())?;
+        diff::keep_contents(self.session.run_dir.path(), &self.session.workspace, &after, self.secrets());
         let guards_touched = protect::touched(&self.session.state.criteria, &start, &after);
         let mut instruments_touched = protect::instruments_touched(self.session.state.loop_file(), &start, &after);
         instruments_touched.extend(protect::planted(&start, &after));

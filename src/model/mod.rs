@@ -1,6 +1,7 @@
 //! The nouns. No IO, no clock, no randomness, no async.
 
 pub mod act;
+pub mod base64;
 pub mod budget;
 pub mod canonical;
 pub mod capsule;
@@ -20,5 +21,6 @@ pub mod northstar;
 pub mod report;
 pub mod rung;
 pub mod safe;
+pub mod secret;
 pub mod self_running;
 pub mod stop;

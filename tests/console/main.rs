@@ -31,5 +31,6 @@ mod orders;
 mod quiet;
 mod replay;
 mod resize;
+mod secrets;
 mod signals;
 mod stop;

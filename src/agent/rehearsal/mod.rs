@@ -10,11 +10,16 @@
 
 mod chat;
 mod http;
+mod inject;
 mod mouth;
 mod play;
 mod script;
 mod select;
 mod server;
+mod tape;
 
+pub use inject::{FaultKind, Injector, Planned, Struck};
 pub use script::{Call, CallInput, Fault, Script, ScriptError, Step, Turn, TurnUsage};
-pub use server::{RecordedRequest, Server, Speed};
+pub use select::{Position, tools_of};
+pub use server::{Played, RecordedRequest, Server, Speed};
+pub use tape::{MAX_TAPE_BYTES, Tape};

@@ -167,9 +167,9 @@ mod tests {
 
     #[test]
     fn ids_are_stable_and_fit_the_api() {
-        let at = Position { role: "scout é/2".into(), iteration: Some(3), turn: 1 };
+        let at = Position { role: "scout é/2".into(), iteration: Some(3), turn: 1, injected: 0 };
         assert_eq!(id("toolu", &at, 0), "toolu_scout___2_3_1_0");
-        let at = Position { role: "a".into(), iteration: None, turn: 0 };
+        let at = Position { role: "a".into(), ..Position::default() };
         assert_eq!(id("msg", &at, 2), "msg_a_x_0_2");
     }
 }

@@ -9,14 +9,19 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// Where in the script a request is.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Position {
     /// Empty when the request names none.
     pub role: String,
     pub iteration: Option<u64>,
-    /// Assistant messages already in the request.
+    /// Assistant messages already in the request, without those that no script wrote.
     pub turn: usize,
+    /// Assistant messages that were put in as a fault.
+    pub injected: usize,
 }
+
+/// What the ids of tool calls begin with that were put in as a fault.
+pub(super) const INJECTED: &str = "toolu_injected_";
 
 impl Position {
     /// Reads a request body.
@@ -24,12 +29,28 @@ impl Position {
         let request: Value = serde_json::from_slice(body).map_err(|e| format!("the body is not JSON: {e}"))?;
         let messages = request["messages"].as_array().ok_or("the body has no list `messages`")?;
         let first = messages.iter().find(|message| message["role"] == "user").map(text_of).unwrap_or_default();
+        let assistant = || messages.iter().filter(|message| message["role"] == "assistant");
+        let injected = assistant().filter(|message| is_injected(message)).count();
         Ok(Position {
             role: value_of(&first, "subagent_role").and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default(),
             iteration: value_of(&first, "iteration_number").and_then(|v| v.as_u64()),
-            turn: messages.iter().filter(|message| message["role"] == "assistant").count(),
+            turn: assistant().count() - injected,
+            injected,
         })
     }
+}
+
+fn is_injected(message: &Value) -> bool {
+    let blocks = message["content"].as_array().map_or(&[][..], Vec::as_slice);
+    blocks.iter().any(|block| block["id"].as_str().is_some_and(|id| id.starts_with(INJECTED)))
+}
+
+/// The names of the tools that a request offers, in their order.
+pub fn tools_of(body: &[u8]) -> Vec<String> {
+    let request: Value = serde_json::from_slice(body).unwrap_or_default();
+    let tools = request["tools"].as_array().cloned().unwrap_or_default();
+    let name = |tool: &Value| tool["name"].as_str().or_else(|| tool["function"]["name"].as_str()).map(str::to_owned);
+    tools.iter().filter_map(name).collect()
 }
 
 /// The decoded text of a message, whose content is a string or a list of blocks.

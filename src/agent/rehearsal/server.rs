@@ -8,10 +8,13 @@
 //! most [`MAX_CONNECTIONS`] are served at once; dropping the [`Server`] ends them all.
 
 use super::http::{self, HttpRequest, ReadError};
+use super::inject::{self, FaultKind, Injector};
 use super::mouth::Mouth;
 use super::play;
 use super::script::{Fault, Script, Turn};
-use super::select::Position;
+use super::select::{self, Position};
+use super::tape::{self, Tape};
+use crate::agent::cassette::{End, Line};
 use crate::agent::envelope::default_kind;
 use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
@@ -42,7 +45,7 @@ pub enum Speed {
 }
 
 impl Speed {
-    fn scale(self, ms: u64) -> Duration {
+    pub fn scale(self, ms: u64) -> Duration {
         match self {
             Speed::Instant => Duration::ZERO,
             Speed::Times(factor) => {
@@ -75,10 +78,33 @@ pub struct Server {
     accepting: AbortHandle,
 }
 
+/// What is played.
+#[derive(Debug)]
+pub enum Played {
+    Script(Script),
+    Tape(Tape),
+}
+
+impl Played {
+    pub fn model(&self) -> &str {
+        match self {
+            Played::Script(script) => &script.model,
+            Played::Tape(tape) => &tape.model,
+        }
+    }
+}
+
+impl From<Script> for Played {
+    fn from(script: Script) -> Self {
+        Played::Script(script)
+    }
+}
+
 #[derive(Debug)]
 struct Shared {
-    script: Script,
+    played: Played,
     speed: Speed,
+    faults: Option<Arc<Injector>>,
     memory: Mutex<Memory>,
 }
 
@@ -91,10 +117,19 @@ struct Memory {
 
 impl Server {
     /// Listens on a free port of 127.0.0.1 and serves from the current tokio runtime.
-    pub async fn start(script: Script, speed: Speed) -> io::Result<Server> {
+    pub async fn start(played: impl Into<Played>, speed: Speed) -> io::Result<Server> {
+        Self::start_with(played, speed, None).await
+    }
+
+    /// The same, with faults that the script does not know of.
+    pub async fn start_with(
+        played: impl Into<Played>,
+        speed: Speed,
+        faults: Option<Arc<Injector>>,
+    ) -> io::Result<Server> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared { script, speed, memory: Mutex::default() });
+        let shared = Arc::new(Shared { played: played.into(), speed, faults, memory: Mutex::default() });
         let accepting = tokio::spawn(accept(listener, shared.clone())).abort_handle();
         Ok(Server { address, shared, accepting })
     }
@@ -168,8 +203,17 @@ impl Shared {
 
     async fn answer(&self, stream: &mut TcpStream, request: HttpRequest, mouth: Mouth, at: Position) -> io::Result<()> {
         let size = request.body.len();
-        let attempt = self.memory().record(&at, request);
-        let Some(step) = self.script.step(&at.role, at.iteration) else {
+        let tools = select::tools_of(&request.body);
+        let struck = self.faults.as_ref().and_then(|faults| faults.strike(&at));
+        let attempt = self.memory().record(&at, request, struck.is_some());
+        if let Some(kind) = struck {
+            return self.inject(stream, kind, &at, &tools, size).await;
+        }
+        let script = match &self.played {
+            Played::Script(script) => script,
+            Played::Tape(tape) => return self.play_tape(stream, tape, &at, attempt, &tools).await,
+        };
+        let Some(step) = script.step(&at.role, at.iteration) else {
             let iteration = at.iteration.map_or("none".to_owned(), |i| i.to_string());
             let why = format!(
                 "the rehearsal script has no step for role \"{}\", iteration {iteration} (turn {})",
@@ -185,14 +229,86 @@ impl Shared {
             None => play.reply(stream).await,
         }
     }
+
+    /// Plays a fault that no script knows of.
+    async fn inject(
+        &self,
+        stream: &mut TcpStream,
+        kind: FaultKind,
+        at: &Position,
+        tools: &[String],
+        size: usize,
+    ) -> io::Result<()> {
+        let (turn, at) = (kind.turn(tools), inject::marked(at));
+        let request_id = play::id("req", &at, 0);
+        // Faults are injected into loops whose agents all speak the Messages API.
+        let mouth = Mouth::Messages;
+        let play = Play { shared: self, mouth, turn: &turn, at: &at, size, request_id };
+        match kind.wire() {
+            Some(Fault::Stall { ms }) => {
+                play.start(stream).await?;
+                http::write_chunk(stream, &play::message_start(&at, self.played.model(), 1)).await?;
+                // In real time: it is the reader's patience that is rehearsed.
+                tokio::time::sleep(Duration::from_millis(ms)).await;
+                Ok(())
+            }
+            Some(fault) => play.fault(stream, &fault).await,
+            None => play.reply(stream).await,
+        }
+    }
+
+    async fn play_tape(
+        &self,
+        stream: &mut TcpStream,
+        tape: &Tape,
+        at: &Position,
+        attempt: usize,
+        tools: &[String],
+    ) -> io::Result<()> {
+        let iteration = at.iteration.map_or("none".to_owned(), |i| i.to_string());
+        let place = format!("role \"{}\", iteration {iteration} (turn {})", at.role, at.turn);
+        let refuse = |why: String| Mouth::Messages.error("invalid_request_error", None, &why);
+        let Some(line) = tape.call(at, attempt) else {
+            let stopped =
+                tape.stopped.as_ref().map(|why| format!("; its recording stopped: {why}")).unwrap_or_default();
+            return answer_error(stream, 400, &refuse(format!("the cassette has no call for {place}{stopped}"))).await;
+        };
+        if let Some(tool) = tape::missing_tool(line, tools) {
+            let why = format!("the cassette does not fit: at {place} it calls `{tool}`, which is not offered");
+            return answer_error(stream, 400, &refuse(why)).await;
+        }
+        self.play_line(stream, line).await
+    }
+
+    async fn play_line(&self, stream: &mut TcpStream, line: &Line) -> io::Result<()> {
+        tokio::time::sleep(self.speed.scale(line.wait_ms)).await;
+        // There was no answer then, and there is none now.
+        let Some(status) = line.status else { return Ok(()) };
+        let headers: Vec<(&str, String)> =
+            line.headers.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        if status != 200 {
+            let body = line.chunks.iter().map(|chunk| chunk.bytes.as_slice()).collect::<Vec<_>>().concat();
+            return http::write_answer(stream, status, &headers, &body).await;
+        }
+        http::start_chunks(stream, &headers).await?;
+        for chunk in &line.chunks {
+            tokio::time::sleep(self.speed.scale(chunk.ms)).await;
+            http::write_chunk(stream, &chunk.bytes).await?;
+        }
+        match line.end {
+            End::Whole => http::end_chunks(stream).await,
+            End::Cut => Ok(()),
+        }
+    }
 }
 
 impl Memory {
     /// Keeps the request and gives the number of earlier attempts at its position.
-    fn record(&mut self, at: &Position, request: HttpRequest) -> usize {
+    fn record(&mut self, at: &Position, request: HttpRequest, struck: bool) -> usize {
         let count = self.attempts.entry(at.clone()).or_default();
         let attempt = *count;
-        *count += 1;
+        // What an injected fault struck, the script has not been asked for.
+        *count += usize::from(!struck);
         self.recorded_bytes += request.body.len();
         self.recorded.push_back(RecordedRequest {
             role: at.role.clone(),
@@ -225,7 +341,7 @@ struct Play<'a> {
 
 impl Play<'_> {
     fn events(&self) -> Vec<Vec<u8>> {
-        self.mouth.events(self.turn, self.at, &self.shared.script.model, self.size)
+        self.mouth.events(self.turn, self.at, self.shared.played.model(), self.size)
     }
 
     async fn pause(&self, ms: u64) {
@@ -257,7 +373,7 @@ impl Play<'_> {
 
     /// Plays a fault. Returning without [`http::end_chunks`] closes the connection in mid-stream.
     async fn fault(&self, stream: &mut TcpStream, fault: &Fault) -> io::Result<()> {
-        let first = || self.mouth.first(self.at, &self.shared.script.model);
+        let first = || self.mouth.first(self.at, self.shared.played.model());
         match fault {
             Fault::Http { status, retry_after, kind, code, message } => {
                 let kind = kind.as_deref().unwrap_or(default_kind(*status));

@@ -31,6 +31,12 @@ impl Agents {
     }
 }
 
+impl FromIterator<(String, AgentDecl)> for Agents {
+    fn from_iter<I: IntoIterator<Item = (String, AgentDecl)>>(agents: I) -> Self {
+        Self(agents.into_iter().collect())
+    }
+}
+
 impl Serialize for Agents {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;

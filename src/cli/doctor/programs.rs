@@ -1,0 +1,117 @@
+//! Agent programs on this machine: installed, which version, signed in?
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::model::loop_file::{AgentDecl, ProgramProfile};
+use crate::tool::process::{self, CommandSpec, End};
+
+use super::Findings;
+
+const VERSION_LIMIT: Duration = Duration::from_secs(2);
+const MAX_VERSION: usize = 80;
+const MARKER: &str = "doctor";
+
+/// How to find out about a program without spending anything.
+struct Checkup {
+    /// Arguments that make it print its version.
+    version_argv: &'static [&'static str],
+    /// Files in the home directory that are there once somebody signed in.
+    signed_in_files: &'static [&'static str],
+    /// Variables that stand in for signing in.
+    signed_in_variables: &'static [&'static str],
+}
+
+/// What is known about each program. One place, so that it can be replaced by the agents' own table.
+const fn checkup(profile: ProgramProfile) -> Option<Checkup> {
+    let (signed_in_files, signed_in_variables): (&[&str], &[&str]) = match profile {
+        ProgramProfile::Claude => (&[".claude/.credentials.json"], &["ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"]),
+        ProgramProfile::Codex => (&[".codex/auth.json"], &["OPENAI_API_KEY", "CODEX_API_KEY"]),
+        ProgramProfile::Gemini => (&[".gemini/oauth_creds.json"], &["GEMINI_API_KEY", "GOOGLE_API_KEY"]),
+        ProgramProfile::Opencode => (&[".local/share/opencode/auth.json"], &["ANTHROPIC_API_KEY", "OPENAI_API_KEY"]),
+        ProgramProfile::Goose => (&[".config/goose/config.yaml"], &["GOOSE_PROVIDER"]),
+        ProgramProfile::Aider => (&[".aider.conf.yml"], &["ANTHROPIC_API_KEY", "OPENAI_API_KEY"]),
+        ProgramProfile::Plain => return None,
+    };
+    Some(Checkup { version_argv: &["--version"], signed_in_files, signed_in_variables })
+}
+
+impl Checkup {
+    /// Where a sign-in was found. Never what it is.
+    fn signed_in(&self) -> Option<String> {
+        let set = |name: &&&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        if let Some(variable) = self.signed_in_variables.iter().find(set) {
+            return Some(format!("by the variable {variable}"));
+        }
+        let home = std::env::var_os("HOME").map(PathBuf::from)?;
+        let file = self.signed_in_files.iter().find(|file| home.join(file).is_file())?;
+        Some(format!("by ~/{file}"))
+    }
+}
+
+/// A program in PATH, or by its own path.
+pub fn find(name: &str) -> Result<PathBuf, String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let runs = |path: &Path| {
+        std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    if name.contains('/') {
+        return if runs(Path::new(name)) { Ok(PathBuf::from(name)) } else { Err("cannot be run".to_owned()) };
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|dir| dir.join(name)).find(|path| !name.is_empty() && runs(path));
+    found.ok_or_else(|| "not found in PATH".to_owned())
+}
+
+/// The program of a declared agent.
+pub async fn declared(here: &Path, name: &str, agent: &AgentDecl, findings: &mut Findings) {
+    let program = agent.command.as_ref().and_then(|argv| argv.first()).map_or("", String::as_str);
+    let what = format!("agent {name}: program {program}");
+    let path = match find(program) {
+        Ok(path) => path,
+        Err(why) => return findings.note(Err(format!("{why}; install it, or name its path")), &what),
+    };
+    let Some(checkup) = checkup(agent.program_profile()) else { return findings.note(Ok(()), &what) };
+    match version(here, &path, checkup.version_argv).await {
+        Ok(version) => findings.note(Ok(()), &format!("{what} ({version})")),
+        Err(why) => findings.note(Err(why), &what),
+    }
+    match checkup.signed_in() {
+        Some(how) => findings.note(Ok(()), &format!("agent {name}: signed in {how}")),
+        // It may keep its sign-in where we do not look: a system's keyring, for one.
+        None => findings.remark(format!("agent {name}: no sign-in of {program} was found; sign in with it once")),
+    }
+}
+
+/// The known programs that no agent uses: for whoever looks for one.
+pub async fn installed(here: &Path, declared: &[ProgramProfile], findings: &mut Findings) {
+    for profile in ProgramProfile::ALL.into_iter().filter(|profile| !declared.contains(profile)) {
+        let (Some(checkup), Ok(path)) = (checkup(profile), find(profile.name())) else { continue };
+        let version = version(here, &path, checkup.version_argv).await.unwrap_or_else(|why| why);
+        let signed =
+            checkup.signed_in().map_or_else(|| "no sign-in found".to_owned(), |how| format!("signed in {how}"));
+        findings.remark(format!("{} is installed ({version}; {signed})", profile.name()));
+    }
+}
+
+async fn version(here: &Path, program: &Path, arguments: &[&str]) -> Result<String, String> {
+    let argv = std::iter::once(program.to_string_lossy().into_owned()).chain(arguments.iter().map(|&a| a.to_owned()));
+    let mut spec = CommandSpec::new(argv.collect(), here, MARKER);
+    spec.timeout = VERSION_LIMIT;
+    spec.access = process::Access::ReadOnly;
+    let outcome = process::run(spec, &CancellationToken::new()).await;
+    match outcome.end {
+        End::Exited(0) => {
+            let text = String::from_utf8_lossy(&outcome.stdout.bytes);
+            let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it names no version");
+            Ok(line.chars().take(MAX_VERSION).collect())
+        }
+        End::TimedOut => Err(format!("it does not tell its version within {} s", VERSION_LIMIT.as_secs())),
+        End::NotStarted(why) => Err(why),
+        End::Exited(code) => Err(format!("asked for its version, it ends with exit code {code}")),
+        End::Signaled(signal) => Err(format!("asked for its version, it is ended by signal {signal}")),
+        End::Cancelled => Err("it was interrupted".to_owned()),
+    }
+}

@@ -1,0 +1,168 @@
+//! The forms in which a known value turns up: as it is, escaped for JSON, percent-encoded, in base64.
+//!
+//! Role: compare a place in a text with each form.
+//! Not its role: what is done about it.
+//!
+//! Invariant: a comparison reads a bounded number of bytes.
+
+use super::super::base64;
+use super::Found;
+
+/// All forms of all values, by the byte they can begin with.
+#[derive(Default, Clone)]
+pub(super) struct Forms {
+    forms: Vec<Form>,
+    by_first: Vec<Vec<u16>>,
+}
+
+#[derive(Clone)]
+struct Form {
+    text: Vec<u8>,
+    writing: Writing,
+    /// Whose form it is.
+    number: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Writing {
+    /// Byte by byte, each as it is, as `%41`, or as a `\u0041`.
+    Plain,
+    /// In either alphabet, with line breaks in between.
+    Base64,
+}
+
+impl Forms {
+    pub(super) fn add(&mut self, value: &str, number: usize) {
+        self.by_first.resize(256, Vec::new());
+        let once = escaped(value);
+        let twice = escaped(&once);
+        let mut texts = vec![value.to_owned(), once, twice];
+        texts.dedup();
+        for text in texts {
+            self.push(Form { text: text.into_bytes(), writing: Writing::Plain, number });
+        }
+        for shift in 0..3 {
+            let text = inside_base64(value.as_bytes(), shift);
+            self.push(Form { text, writing: Writing::Base64, number });
+        }
+    }
+
+    fn push(&mut self, form: Form) {
+        let (Ok(index), Some(first)) = (u16::try_from(self.forms.len()), form.text.first().copied()) else { return };
+        let starts: &[u8] = match form.writing {
+            Writing::Plain => &[first, b'%', b'\\'],
+            Writing::Base64 => &[first, other_letter(first)],
+        };
+        for byte in starts {
+            let bucket = &mut self.by_first[usize::from(*byte)];
+            if bucket.last() != Some(&index) {
+                bucket.push(index);
+            }
+        }
+        self.forms.push(form);
+    }
+
+    pub(super) fn may_start(&self, byte: u8) -> bool {
+        self.by_first.get(usize::from(byte)).is_some_and(|bucket| !bucket.is_empty())
+    }
+
+    /// The longest form at a place. With more text to come, what may become a longer one is unclear.
+    pub(super) fn find(&self, text: &[u8], at: usize, more: bool) -> (Found, usize) {
+        let (mut longest, mut number) = (0, 0);
+        let bucket = self.by_first.get(usize::from(text[at])).map_or(&[][..], Vec::as_slice);
+        for form in bucket.iter().filter_map(|index| self.forms.get(usize::from(*index))) {
+            let found = match form.writing {
+                Writing::Plain => plain(&text[at..], &form.text),
+                Writing::Base64 => in_base64(&text[at..], &form.text),
+            };
+            match found {
+                Found::Secret(length) if length > longest => (longest, number) = (length, form.number),
+                Found::Unclear if more => return (Found::Unclear, 0),
+                Found::Secret(_) | Found::Unclear | Found::Nothing => {}
+            }
+        }
+        (if longest > 0 { Found::Secret(longest) } else { Found::Nothing }, number)
+    }
+}
+
+/// The inside of a JSON string.
+fn escaped(value: &str) -> String {
+    let quoted = serde_json::Value::from(value).to_string();
+    quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default().to_owned()
+}
+
+/// What of a value can be seen in base64 when `shift` bytes of something else come before it in its group.
+fn inside_base64(value: &[u8], shift: usize) -> Vec<u8> {
+    let padded = [&vec![0; shift][..], value].concat();
+    let whole = base64::encode(&padded).into_bytes();
+    let (from, to) = ((shift * 8).div_ceil(6), padded.len() * 8 / 6);
+    whole[from..to].to_vec()
+}
+
+fn plain(text: &[u8], value: &[u8]) -> Found {
+    let mut at = 0;
+    for byte in value {
+        match unit(&text[at..], *byte) {
+            Found::Secret(length) => at += length,
+            other => return other,
+        }
+    }
+    Found::Secret(at)
+}
+
+/// How long the spelling of one byte is, if the text begins with one.
+fn unit(text: &[u8], byte: u8) -> Found {
+    match text.first() {
+        None => Found::Unclear,
+        Some(first) if *first == byte => Found::Secret(1),
+        Some(b'%') => spelled(text, b"%", byte),
+        Some(b'\\') => spelled(text, b"\\u00", byte),
+        Some(_) => Found::Nothing,
+    }
+}
+
+/// A prefix and two hexadecimal digits.
+fn spelled(text: &[u8], prefix: &[u8], byte: u8) -> Found {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+    for (n, expected) in prefix.iter().chain(&digits).enumerate() {
+        match text.get(n) {
+            None => return Found::Unclear,
+            Some(there) if there.eq_ignore_ascii_case(expected) => {}
+            Some(_) => return Found::Nothing,
+        }
+    }
+    Found::Secret(prefix.len() + 2)
+}
+
+fn in_base64(text: &[u8], value: &[u8]) -> Found {
+    let mut at = 0;
+    for (n, letter) in value.iter().enumerate() {
+        if n > 0 {
+            at += line_break(&text[at..]);
+        }
+        match text.get(at) {
+            None => return Found::Unclear,
+            Some(there) if there == letter || *there == other_letter(*letter) => at += 1,
+            // A line break that is cut in two.
+            Some(b'\\' | b'\r') if n > 0 && text.len() - at < 4 => return Found::Unclear,
+            Some(_) => return Found::Nothing,
+        }
+    }
+    Found::Secret(at)
+}
+
+/// The length of one line break, plain or escaped.
+fn line_break(text: &[u8]) -> usize {
+    let breaks: [&[u8]; 4] = [b"\\r\\n", b"\r\n", b"\\n", b"\n"];
+    breaks.iter().find(|one| text.starts_with(one)).map_or(0, |one| one.len())
+}
+
+/// The same place in the other alphabet.
+const fn other_letter(letter: u8) -> u8 {
+    match letter {
+        b'+' => b'-',
+        b'/' => b'_',
+        same => same,
+    }
+}

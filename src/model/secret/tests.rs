@@ -1,0 +1,213 @@
+//! Every form of a secret is found, nothing else is touched, and pieces make no difference.
+
+use super::super::base64;
+use super::*;
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const KEY: &str = "sk-ant-canary-0123456789-abcdefghijklmnop";
+
+fn secrets() -> Secrets {
+    let mut secrets = Secrets::default();
+    assert!(secrets.add("ANTHROPIC_API_KEY", KEY));
+    assert!(secrets.add("DB_PASSWORD", "pa\"ss\\w/ord+é\nline"));
+    secrets
+}
+
+fn percent(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+#[test]
+fn a_known_value_is_found_in_every_form() {
+    let secrets = secrets();
+    for value in [KEY, "pa\"ss\\w/ord+é\nline"] {
+        let once = serde_json::to_string(value).unwrap();
+        let twice = serde_json::to_string(&once).unwrap();
+        let unicode: String = value.chars().map(|c| format!("\\u{:04X}", c as u32)).collect();
+        let mut forms = vec![value.to_owned(), once, twice, percent(value)];
+        if value.is_ascii() {
+            forms.push(unicode);
+        }
+        for before in ["", "x", "xy"] {
+            forms.push(base64::encode(format!("{before}{value} and more").as_bytes()));
+            forms.push(base64::encode(format!("{before}{value}").as_bytes()).replace('+', "-").replace('/', "_"));
+        }
+        let wrapped: Vec<String> = base64::encode(format!("A=1\nB={value}\nC=2").as_bytes())
+            .as_bytes()
+            .chunks(20)
+            .map(|line| String::from_utf8_lossy(line).into_owned())
+            .collect();
+        forms.push(wrapped.join("\n"));
+        forms.push(wrapped.join("\\n"));
+        for form in forms {
+            let text = format!("before {form} after");
+            let clean = secrets.redact_known(&text);
+            assert!(clean.contains("[secret:"), "{text} became {clean}");
+            assert!(clean.starts_with("before ") && clean.ends_with(" after"), "{clean}");
+            let left = clean.replace("[secret:ANTHROPIC_API_KEY]", "").replace("[secret:DB_PASSWORD]", "");
+            assert!(left.len() < "before  after".len() + 40, "too much is left: {clean}");
+        }
+    }
+}
+
+#[test]
+fn half_a_value_is_found_where_output_was_cut() {
+    let secrets = secrets();
+    for text in [&KEY[..30], &KEY[12..]] {
+        assert!(secrets.redact_known(text).contains("[secret:ANTHROPIC_API_KEY]"), "{text}");
+    }
+    assert_eq!(secrets.redact_known(&KEY[..12]), &KEY[..12], "a beginning that all such keys share is no secret");
+}
+
+#[test]
+fn what_looks_like_a_key_is_found_and_words_are_not() {
+    let none = Secrets::default();
+    let pem = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7\nabc+/=\n-----END RSA PRIVATE KEY-----";
+    for (text, expected) in [
+        ("k=sk-ant-api03-abcdefghijklmnop0123 end", "k=[secret:anthropic-key] end"),
+        ("\"sk-proj-abcdefghijklmnopqrstuvwx12\"", "\"[secret:api-key]\""),
+        ("AKIAIOSFODNN7EXAMPLE", "[secret:aws-key-id]"),
+        ("ghp_abcdefghijklmnopqrstuvwxyz0123456789", "[secret:github-token]"),
+        ("github_pat_11ABCDEFG0abcdefghijkl_mnop", "[secret:github-token]"),
+        ("xoxb-123456789012-abcdef", "[secret:slack-token]"),
+        ("AIzaSyA0123456789abcdefghijklmnopqrstuv", "[secret:google-key]"),
+        ("Authorization: Bearer eyJhbGciOi.JIUzI1NiIs0.abc", "Authorization: [secret:bearer-token]"),
+        (&format!("a {pem} b"), "a [secret:private-key] b"),
+        (r"one\nsk-ant-api03-abcdefghijklmnop0123\n", r"one\n[secret:anthropic-key]\n"),
+    ] {
+        assert_eq!(none.redact(text), expected);
+        assert_eq!(none.redact_known(text), text, "known values only");
+    }
+    for text in [
+        "task-ant-hills-are-everywhere-here",
+        "sk-learn is a library",
+        "sk-something-with-many-words-in-it",
+        "Bearer of good news",
+        "the bearer authentication_is_described_below",
+        "-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----",
+        "---------- a table ----------",
+        "AKIA",
+        "[secret:anthropic-key]",
+    ] {
+        assert!(matches!(none.redact(text), Cow::Borrowed(_)), "{text} became {}", none.redact(text));
+    }
+}
+
+#[test]
+fn an_unfinished_private_key_is_taken_as_far_as_it_goes() {
+    let text = "x -----BEGIN PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7\nabc";
+    assert_eq!(Secrets::default().redact(text), "x [secret:private-key]");
+}
+
+#[test]
+fn short_values_are_left_alone() {
+    let mut secrets = Secrets::default();
+    assert!(!secrets.add("X_KEY", "hunter2"));
+    assert!(!secrets.add("X_KEY", "   short   "));
+    assert!(secrets.is_empty());
+}
+
+#[test]
+fn json_is_cleaned_inside_its_texts_and_stays_json() {
+    let mut secrets = secrets();
+    // In the raw bytes of JSON this value would begin in the middle of an escape.
+    assert!(secrets.add("ODD", "nABCDEFGH"));
+    let mut value = serde_json::json!({"a": [KEY, {KEY: 1}], "b": "\nABCDEFGH", "c": "nABCDEFGH", "d": 1.5});
+    assert!(secrets.redact_json(&mut value));
+    let mark = "[secret:ANTHROPIC_API_KEY]";
+    assert_eq!(value, serde_json::json!({"a": [mark, {mark: 1}], "b": "\nABCDEFGH", "c": "[secret:ODD]", "d": 1.5}));
+    assert!(!secrets.redact_json(&mut value));
+}
+
+#[test]
+fn a_name_that_holds_a_value_does_not_grow() {
+    let mut secrets = Secrets::default();
+    secrets.add("SOME_SECRET_NAME", "SECRET_NAME");
+    let once = secrets.redact("a SECRET_NAME b").into_owned();
+    assert_eq!(once, "a [secret:SOME_SECRET_NAME] b");
+    assert_eq!(secrets.redact(&once), once);
+}
+
+#[test]
+fn a_stream_holds_back_only_what_may_be_a_secret() {
+    let secrets = Arc::new(secrets());
+    let mut stream = Stream::new(secrets, Scope::Known);
+    assert_eq!(stream.push("hello wor"), "hello wor");
+    assert_eq!(stream.push("ld sk-ant-can"), "ld ");
+    assert_eq!(stream.push("dy is sweet sk-ant-"), "sk-ant-candy is sweet ");
+    assert_eq!(stream.push(&KEY["sk-ant-".len()..KEY.len() - 1]), "");
+    assert_eq!(stream.push("p end p"), "[secret:ANTHROPIC_API_KEY] end ");
+    assert_eq!(stream.flush(), "p");
+    assert_eq!(stream.flush(), "");
+}
+
+#[test]
+fn hostile_texts_take_no_long_time() {
+    // Not a measurement: a quadratic scan would not come back.
+    let secrets = secrets();
+    for unit in ["sk-ant-", "-----BEGIN RSA PRIVATE KEY----", "%73%6b", "c2s", "[secret:", "\\u0073", "Bearer "] {
+        let text = unit.repeat(400_000 / unit.len());
+        let _ = secrets.redact(&text);
+    }
+}
+
+#[test]
+fn names_tell() {
+    for name in ["ANTHROPIC_API_KEY", "gh_token", "MY_SECRET", "PGPASSWORD", "AWS_CREDENTIALS"] {
+        assert!(looks_secret(name), "{name}");
+    }
+    for name in ["PATH", "HOME", "LANG", "OLLAMA_HOST", "KEYBOARD_LAYOUT", "TOKENIZERS_PARALLELISM"] {
+        assert!(!looks_secret(name), "{name}");
+    }
+}
+
+/// Texts in which secrets, parts of them and other things meet.
+fn texts() -> impl Strategy<Value = String> {
+    let part = prop_oneof![
+        Just(KEY.to_owned()),
+        (0..KEY.len()).prop_map(|n| KEY[..n].to_owned()),
+        (0..KEY.len()).prop_map(|n| KEY[n..].to_owned()),
+        Just(base64::encode(KEY.as_bytes())),
+        Just(percent(KEY)),
+        Just("sk-ant-api03-abcdefghijklmnop0123".to_owned()),
+        Just("-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----".to_owned()),
+        Just("[secret:".to_owned()),
+        Just("[secret:DB_PASSWORD]".to_owned()),
+        Just("pa\"ss\\w/ord+é\nline".to_owned()),
+        "[ -~é\n]{0,12}",
+    ];
+    proptest::collection::vec(part, 0..8).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #[test]
+    fn twice_is_once(text in texts()) {
+        let secrets = secrets();
+        let once = secrets.redact(&text).into_owned();
+        prop_assert!(!once.contains(KEY));
+        prop_assert_eq!(secrets.redact(&once), once.as_str());
+        let known = secrets.redact_known(&text).into_owned();
+        prop_assert_eq!(secrets.redact_known(&known), known.as_str());
+    }
+
+    #[test]
+    fn pieces_make_no_difference(text in texts(), cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..6)) {
+        let secrets = Arc::new(secrets());
+        let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
+        places.retain(|place| text.is_char_boundary(*place));
+        places.sort();
+        for scope in [Scope::Known, Scope::Everything] {
+            let mut stream = Stream::new(Arc::clone(&secrets), scope);
+            let (mut out, mut from) = (String::new(), 0);
+            for place in &places {
+                out.push_str(&stream.push(&text[from..*place]));
+                from = *place;
+            }
+            out.push_str(&stream.push(&text[from..]));
+            out.push_str(&stream.flush());
+            let whole = secrets.text(&text, scope);
+            prop_assert_eq!(out.as_str(), whole.as_ref());
+        }
+    }
+}
