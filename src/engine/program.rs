@@ -241,7 +241,9 @@ impl Driver<'_> {
                     answered
                 }
                 Step::News(item) => self.take_news(attendance, item).await,
-                Step::Call(call) => {
+                Step::Call(mut call) => {
+                    self.secrets().redact_json(&mut call.input);
+                    call.name = self.secrets().redact(&call.name).into_owned();
                     attendance.queue.push_back(Waiting::Call(call));
                     self.serve(attendance).await
                 }
@@ -308,6 +310,7 @@ impl Driver<'_> {
     async fn take_news(&mut self, attendance: &mut Attendance, item: News) -> Result<(), EngineError> {
         match item {
             News::Act(act) => {
+                let act = self.clean_act(act);
                 if attendance.recorded + attendance.acts.len() >= MAX_ACTS {
                     attendance.left_out += 1;
                     return Ok(());
@@ -324,7 +327,9 @@ impl Driver<'_> {
                 attendance.cost = cost.or(attendance.cost);
                 Ok(())
             }
-            News::Ask(ask) => {
+            News::Ask(mut ask) => {
+                ask.tool = self.secrets().redact(&ask.tool).into_owned();
+                ask.what = self.secrets().redact(&ask.what).into_owned();
                 attendance.queue.push_back(Waiting::Permission(ask));
                 self.serve(attendance).await
             }
@@ -489,6 +494,12 @@ impl Driver<'_> {
         Ok(())
     }
 
+    /// A program's words lose known values and whatever looks like a key.
+    fn clean_act(&self, act: Act) -> Act {
+        let secrets = self.secrets();
+        act.with_texts(|text| secrets.redact(&text).into_owned())
+    }
+
     async fn take_act(&mut self, attendance: &mut Attendance, act: Act) -> Result<(), EngineError> {
         attendance.acts.push(act.bounded());
         self.flush(attendance).await
@@ -552,7 +563,8 @@ impl Driver<'_> {
     }
 
     /// A finished turn as a reply: its last words, and its report if that is how it came.
-    async fn take_turn(&mut self, key: &str, turn: u32, finished: Finished) -> Result<(), EngineError> {
+    async fn take_turn(&mut self, key: &str, turn: u32, mut finished: Finished) -> Result<(), EngineError> {
+        finished.text = self.secrets().redact(&finished.text).into_owned();
         let call = self.call()?;
         let name = call.report_tool();
         let fenced = if call.report_accepted { None } else { cli::fenced_report(&finished.text) };

@@ -56,6 +56,22 @@ pub struct PlanStep {
 const MAX_STEPS: usize = 50;
 
 impl Act {
+    /// The same act with each of its texts changed.
+    #[must_use]
+    pub fn with_texts(self, change: impl Fn(String) -> String) -> Self {
+        match self {
+            Self::Said { text } => Self::Said { text: change(text) },
+            Self::Thought { text } => Self::Thought { text: change(text) },
+            Self::Called { id, tool, input } => Self::Called { id, tool: change(tool), input: change(input) },
+            Self::Returned { id, is_error, text } => Self::Returned { id, is_error, text: change(text) },
+            Self::Planned { steps } => Self::Planned {
+                steps: steps.into_iter().map(|step| PlanStep { text: change(step.text), ..step }).collect(),
+            },
+            Self::Changed { path, diff } => Self::Changed { path: change(path), diff: change(diff) },
+            Self::Noted { text } => Self::Noted { text: change(text) },
+        }
+    }
+
     /// The same act within its limits.
     #[must_use]
     pub fn bounded(self) -> Self {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::agent::cli::{self, Checkup};
 use crate::model::loop_file::{AgentDecl, ProgramProfile};
 use crate::tool::process::{self, CommandSpec, End};
 
@@ -14,41 +15,20 @@ const VERSION_LIMIT: Duration = Duration::from_secs(2);
 const MAX_VERSION: usize = 80;
 const MARKER: &str = "doctor";
 
-/// How to find out about a program without spending anything.
-struct Checkup {
-    /// Arguments that make it print its version.
-    version_argv: &'static [&'static str],
-    /// Files in the home directory that are there once somebody signed in.
-    signed_in_files: &'static [&'static str],
-    /// Variables that stand in for signing in.
-    signed_in_variables: &'static [&'static str],
+/// What is known about a program; nothing is known about any command.
+fn checkup(profile: ProgramProfile) -> Option<Checkup> {
+    (profile != ProgramProfile::Plain).then(|| cli::checkup(profile))
 }
 
-/// What is known about each program. One place, so that it can be replaced by the agents' own table.
-const fn checkup(profile: ProgramProfile) -> Option<Checkup> {
-    let (signed_in_files, signed_in_variables): (&[&str], &[&str]) = match profile {
-        ProgramProfile::Claude => (&[".claude/.credentials.json"], &["ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"]),
-        ProgramProfile::Codex => (&[".codex/auth.json"], &["OPENAI_API_KEY", "CODEX_API_KEY"]),
-        ProgramProfile::Gemini => (&[".gemini/oauth_creds.json"], &["GEMINI_API_KEY", "GOOGLE_API_KEY"]),
-        ProgramProfile::Opencode => (&[".local/share/opencode/auth.json"], &["ANTHROPIC_API_KEY", "OPENAI_API_KEY"]),
-        ProgramProfile::Goose => (&[".config/goose/config.yaml"], &["GOOSE_PROVIDER"]),
-        ProgramProfile::Aider => (&[".aider.conf.yml"], &["ANTHROPIC_API_KEY", "OPENAI_API_KEY"]),
-        ProgramProfile::Plain => return None,
-    };
-    Some(Checkup { version_argv: &["--version"], signed_in_files, signed_in_variables })
-}
-
-impl Checkup {
-    /// Where a sign-in was found. Never what it is.
-    fn signed_in(&self) -> Option<String> {
-        let set = |name: &&&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        if let Some(variable) = self.signed_in_variables.iter().find(set) {
-            return Some(format!("by the variable {variable}"));
-        }
-        let home = std::env::var_os("HOME").map(PathBuf::from)?;
-        let file = self.signed_in_files.iter().find(|file| home.join(file).is_file())?;
-        Some(format!("by ~/{file}"))
+/// Where a sign-in was found. Never what it is.
+fn signed_in(checkup: &Checkup) -> Option<String> {
+    let set = |name: &&&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if let Some(variable) = checkup.signed_in_variables.iter().find(set) {
+        return Some(format!("by the variable {variable}"));
     }
+    let home = std::env::var_os("HOME").map(PathBuf::from)?;
+    let file = checkup.signed_in_files.iter().find(|file| home.join(file).is_file())?;
+    Some(format!("by ~/{file}"))
 }
 
 /// A program in PATH, or by its own path.
@@ -74,11 +54,11 @@ pub async fn declared(here: &Path, name: &str, agent: &AgentDecl, findings: &mut
         Err(why) => return findings.note(Err(format!("{why}; install it, or name its path")), &what),
     };
     let Some(checkup) = checkup(agent.program_profile()) else { return findings.note(Ok(()), &what) };
-    match version(here, &path, checkup.version_argv).await {
+    match version(here, &path, &checkup.version_argv).await {
         Ok(version) => findings.note(Ok(()), &format!("{what} ({version})")),
         Err(why) => findings.note(Err(why), &what),
     }
-    match checkup.signed_in() {
+    match signed_in(&checkup) {
         Some(how) => findings.note(Ok(()), &format!("agent {name}: signed in {how}")),
         // It may keep its sign-in where we do not look: a system's keyring, for one.
         None => findings.remark(format!("agent {name}: no sign-in of {program} was found; sign in with it once")),
@@ -89,9 +69,9 @@ pub async fn declared(here: &Path, name: &str, agent: &AgentDecl, findings: &mut
 pub async fn installed(here: &Path, declared: &[ProgramProfile], findings: &mut Findings) {
     for profile in ProgramProfile::ALL.into_iter().filter(|profile| !declared.contains(profile)) {
         let (Some(checkup), Ok(path)) = (checkup(profile), find(profile.name())) else { continue };
-        let version = version(here, &path, checkup.version_argv).await.unwrap_or_else(|why| why);
+        let version = version(here, &path, &checkup.version_argv).await.unwrap_or_else(|why| why);
         let signed =
-            checkup.signed_in().map_or_else(|| "no sign-in found".to_owned(), |how| format!("signed in {how}"));
+            signed_in(&checkup).map_or_else(|| "no sign-in found".to_owned(), |how| format!("signed in {how}"));
         findings.remark(format!("{} is installed ({version}; {signed})", profile.name()));
     }
 }
