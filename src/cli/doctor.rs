@@ -8,7 +8,7 @@ use crate::engine::error::EngineError;
 use crate::engine::places::StateRoot;
 use crate::engine::session::read_declaration;
 use crate::engine::signals::STOP_FILE;
-use crate::model::loop_file::{BackendName, LoopFile};
+use crate::model::loop_file::{BackendName, LoopFile, SandboxDecl};
 use crate::tool::sandbox;
 
 use super::{Outcome, text};
@@ -21,7 +21,8 @@ pub fn main(here: &Path, _: &Options) -> Outcome {
     let root = StateRoot::locate()?;
     findings.note(writable(root.path()), &format!("state directory {}", root.path().display()));
     findings.note(writable(here), &format!("workspace {}", here.display()));
-    text::line(format!("–  sandbox {}", sandbox::detect()));
+    let unattended = sandbox::decide(&SandboxDecl::default(), true).map(|_| ()).map_err(|refusal| refusal.message);
+    findings.note(unattended, &format!("sandbox {}", sandbox::detect()));
     findings.note(program("sh"), "a POSIX shell");
     findings.note(program("git"), "git (for you; the engine does not need it)");
     if here.join(STOP_FILE).exists() {

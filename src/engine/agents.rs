@@ -25,6 +25,7 @@ use crate::model::report;
 use crate::playbook::prompts;
 use crate::tool::process::Access;
 use crate::tool::registry;
+use crate::tool::sandbox::Sandbox;
 
 use super::ask;
 use super::driver::{Cutoff, Driver, Guarded};
@@ -66,7 +67,7 @@ impl Driver<'_> {
             backend,
             model,
             system: self.session.blobs.put(system.as_bytes())?,
-            tools: self.session.blobs.put(tools_json(role).as_bytes())?,
+            tools: self.session.blobs.put(tools_json(role, &self.session.sandbox).as_bytes())?,
             message: self.session.blobs.put(message.to_string().as_bytes())?,
             paraphrase,
         };
@@ -419,9 +420,10 @@ impl Driver<'_> {
 }
 
 /// The tools of a role, in a fixed order: they are part of the prefix that is sent again and again.
-fn tools_json(role: Role) -> String {
+fn tools_json(role: Role, sandbox: &Sandbox) -> String {
     let access = if role.may_write() { Access::ReadWrite } else { Access::ReadOnly };
-    let mut tools: Vec<Value> = registry::catalogue(access)
+    // Readers get a shell only where it cannot write.
+    let mut tools: Vec<Value> = registry::catalogue(access, sandbox.holds_read_only())
         .into_iter()
         .map(|tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}))
         .collect();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +22,7 @@ use crate::model::report::Report;
 use crate::tool::permission::Verdict;
 use crate::tool::process::Access;
 use crate::tool::registry::{self, EffectClass, Limits, ToolContext, ToolOutcome};
+use crate::tool::sandbox::Confinement;
 
 use super::ask;
 use super::driver::{Cutoff, Driver, Guarded};
@@ -172,6 +174,12 @@ impl Driver<'_> {
         }
     }
 
+    /// What a command of this access wears.
+    pub(super) fn confinement(&self, access: Access) -> Result<Option<Arc<Confinement>>, EngineError> {
+        let confinement = self.session.sandbox.for_tool(access);
+        confinement.map_err(|why| EngineError::Internal(format!("the sandbox cannot be put up: {why}")))
+    }
+
     /// The input as the model wrote it, from the stored reply.
     fn tool_input(&self, tool_use: &ToolUse) -> Result<Value, EngineError> {
         let call = self.call()?;
@@ -222,6 +230,7 @@ impl Driver<'_> {
             run_marker: self.session.state.run().as_str().to_owned(),
             cancel: token.clone(),
             protected: PROTECTED.iter().map(PathBuf::from).collect(),
+            confinement: self.confinement(access_of(role))?,
         };
         let guarded = self.guarded(&token, Cutoff::Agent, registry::run(&context, &tool_use.name, input)).await?;
         let (outcome, cut) = match guarded {
@@ -369,7 +378,7 @@ pub(super) fn access_of(role: Role) -> Access {
 
 /// Unknown tools run nothing, so repeating them is harmless.
 fn effect_of(role: Role, name: &str) -> EffectClass {
-    let known = registry::catalogue(access_of(role)).into_iter().find(|tool| tool.name == name);
+    let known = registry::catalogue(access_of(role), true).into_iter().find(|tool| tool.name == name);
     known.map_or(EffectClass::Read, |tool| tool.effect)
 }
 
