@@ -103,8 +103,7 @@ fn replay(state: &RunState, workspace: &Path) -> Result<bool, EngineError> {
         let mut spec = CommandSpec::new(argv.clone(), workspace, marker.as_str());
         spec.timeout = Duration::from_secs(*timeout_seconds);
         let worn = sandbox.for_tool(Access::ReadWrite);
-        spec.confinement =
-            worn.map_err(|why| EngineError::Internal(format!("the sandbox cannot be put up: {why}")))?;
+        spec.confinement = worn.map_err(|why| EngineError::Internal(format!("the sandbox cannot be put up: {why}")))?;
         let outcome = runtime.block_on(process::run(spec, &CancellationToken::new()));
         let met = outcome.end == End::Exited(0);
         let was = recorded.and_then(|certificate| {

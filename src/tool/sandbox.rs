@@ -188,9 +188,7 @@ impl Sandbox {
         }
         let policy = match &purpose {
             Purpose::Tool => Policy::for_tool(&self.declared, self.in_force.network, &self.grounds, access),
-            Purpose::Program { write, read } => {
-                Policy::for_program(&self.declared, &self.grounds, access, write, read)
-            }
+            Purpose::Program { write, read } => Policy::for_program(&self.declared, &self.grounds, access, write, read),
         };
         let confinement = Arc::new(Confinement::build(policy)?);
         if built.len() >= KEPT {

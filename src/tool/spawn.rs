@@ -136,8 +136,7 @@ pub(super) fn change_mounts(path: &std::ffi::CStr, all: bool, change: MountChang
     let path: *const c_char = path.as_ptr();
     // SAFETY: the number names a call with exactly these five arguments; both pointers are valid
     // for the call, the second for the size that follows it, and the kernel only reads them.
-    let result =
-        unsafe { syscall(MOUNT_SETATTR, HERE, path, flags, &raw const attributes, size_of::<Attributes>()) };
+    let result = unsafe { syscall(MOUNT_SETATTR, HERE, path, flags, &raw const attributes, size_of::<Attributes>()) };
     if result == 0 {
         return Ok(());
     }

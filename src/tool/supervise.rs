@@ -20,7 +20,7 @@ use super::capture::Capture;
 use super::process::{self, CommandSpec, End, ProcessOutcome};
 use super::sandbox::Layer;
 use super::spawn::{self, OnParentDeath};
-use super::sweep::{self, MAX_PROCESSES};
+use super::sweep;
 
 /// Between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(2);
@@ -29,9 +29,11 @@ const DRAIN: Duration = Duration::from_secs(2);
 /// How often the leader is looked at where no pidfd can announce its end.
 const GLANCE: Duration = Duration::from_millis(20);
 /// How often the processes of a command are counted.
-const LOOK: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(50);
+/// How many processes a command may have at once; threads do not count here.
+const MAX_AT_ONCE: u64 = 1_000;
 /// What the record says when there were too many.
-const CROWDED: &str = "[nightloop ended it: more than 2048 processes at once]\n";
+const CROWDED: &str = "[nightloop ended it: more than 1000 processes at once]\n";
 
 /// Runs the command until it is over and nothing of it is left. `stop` closing means: cancel.
 pub(super) fn supervise(mut spec: CommandSpec, stop: PipeReader) -> ProcessOutcome {
@@ -50,12 +52,14 @@ pub(super) fn supervise(mut spec: CommandSpec, stop: PipeReader) -> ProcessOutco
     let exit = Exit::of(leader);
 
     let crowd = spec.confinement.as_ref().filter(|worn| !worn.lacks(Layer::Limits)).map(|_| Crowd::of(leader, since));
+    let mut rush = None;
     let stopped = match pipes.pump_watching(Some(&exit), Some(&stop), after(spec.timeout), crowd) {
         Wake::Ended => None,
         Wake::Deadline => Some(End::TimedOut),
         Wake::Stopped => Some(End::Cancelled),
         Wake::Crowded => {
             signal_group(leader, Signal::KILL);
+            rush = Some(sweep::Rush::begin());
             pipes.stderr.kept.push(CROWDED.as_bytes());
             Some(End::Signaled(Signal::KILL.as_raw()))
         }
@@ -80,6 +84,7 @@ pub(super) fn supervise(mut spec: CommandSpec, stop: PipeReader) -> ProcessOutco
     // The signal is on its way; a leader in an uninterruptible wait is given up, not waited for.
     pipes.pump(Some(&exit), None, after(GRACE));
     sweep::end_call(&call, leader, since, &seen);
+    drop(rush);
     let status = if exit.happened() { child.wait().ok() } else { child.try_wait().ok().flatten() };
     spawn::disown(leader);
     pipes.stdin = None;
@@ -180,8 +185,7 @@ impl Crowd {
             return false;
         }
         self.next = Instant::now() + LOOK;
-        sweep::running() > self.before + MAX_PROCESSES
-            && sweep::count(self.leader, self.since) as u64 > MAX_PROCESSES
+        sweep::running() > self.before + MAX_AT_ONCE && sweep::count(self.leader, self.since) as u64 > MAX_AT_ONCE
     }
 }
 

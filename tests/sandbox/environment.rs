@@ -9,8 +9,21 @@ use nightloop::tool::sandbox::{Confinement, Layer};
 use super::stage::{self, CANARY, Case, Stage};
 
 const ALLOWED: &[&str] = &[
-    "PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "TMPDIR", "GIT_TERMINAL_PROMPT", "NIGHTLOOP_RUN",
-    "NIGHTLOOP_CALL", "PWD", "OLDPWD", "SHLVL", "_",
+    "PATH",
+    "HOME",
+    "LANG",
+    "TERM",
+    "TZ",
+    "USER",
+    "SHELL",
+    "TMPDIR",
+    "GIT_TERMINAL_PROMPT",
+    "NIGHTLOOP_RUN",
+    "NIGHTLOOP_CALL",
+    "PWD",
+    "OLDPWD",
+    "SHLVL",
+    "_",
 ];
 
 /// Run in a process of its own, whose environment is full: prints what a command of ours sees.
@@ -32,8 +45,19 @@ pub fn as_engine() -> String {
 /// Names that a program may have in its environment: known ones, and many made up.
 fn names() -> BTreeSet<String> {
     let mut names: BTreeSet<String> = [
-        "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "SSH_AUTH_SOCK",
-        "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "LD_PRELOAD_X", "PATHX", "XPATH", "HOMEX", "LC", "path",
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "AWS_SECRET_ACCESS_KEY",
+        "GITHUB_TOKEN",
+        "SSH_AUTH_SOCK",
+        "DBUS_SESSION_BUS_ADDRESS",
+        "XDG_RUNTIME_DIR",
+        "LD_PRELOAD_X",
+        "PATHX",
+        "XPATH",
+        "HOMEX",
+        "LC",
+        "path",
     ]
     .map(str::to_owned)
     .into();

@@ -43,9 +43,26 @@ pub fn cases() -> Vec<Case> {
         cases.push(Case::new(format!("proc: {name}"), script));
     }
     for device in [
-        "/dev/mem", "/dev/kmem", "/dev/port", "/dev/kmsg", "/dev/vda", "/dev/sda", "/dev/nvme0n1", "/dev/loop0",
-        "/dev/fuse", "/dev/kvm", "/dev/net/tun", "/dev/loop-control", "/dev/mapper/control", "/dev/input/event0",
-        "/dev/pts/ptmx", "/dev/ptmx", "/dev/vsock", "/dev/uinput", "/dev/console", "/dev/tty1",
+        "/dev/mem",
+        "/dev/kmem",
+        "/dev/port",
+        "/dev/kmsg",
+        "/dev/vda",
+        "/dev/sda",
+        "/dev/nvme0n1",
+        "/dev/loop0",
+        "/dev/fuse",
+        "/dev/kvm",
+        "/dev/net/tun",
+        "/dev/loop-control",
+        "/dev/mapper/control",
+        "/dev/input/event0",
+        "/dev/pts/ptmx",
+        "/dev/ptmx",
+        "/dev/vsock",
+        "/dev/uinput",
+        "/dev/console",
+        "/dev/tty1",
     ] {
         let script = format!("head -c 1 {device} {through}; exec 3<>{device} {through}");
         cases.push(Case::new(format!("device: {device}"), script).timeout(5_000));
@@ -61,7 +78,10 @@ pub fn cases() -> Vec<Case> {
         ("su", "su -c 'echo GOT-THROUGH' nobody </dev/null"),
         ("sudo", "sudo -n sh -c 'echo GOT-THROUGH'"),
         ("own setuid program", "cp /bin/sh s; chmod 4755 s; ./s -pc 'echo x > @OUTSIDE@/victim'"),
-        ("as another user", "perl -e '$<=$>=65534; exec \"sh\",\"-c\",\"cat @HOME@/.netrc; echo x > @OUTSIDE@/victim\"'"),
+        (
+            "as another user",
+            "perl -e '$<=$>=65534; exec \"sh\",\"-c\",\"cat @HOME@/.netrc; echo x > @OUTSIDE@/victim\"'",
+        ),
         ("limits raised", "@HELPER@ do=raise-limit"),
         ("file size raised", "ulimit -f unlimited 2>/dev/null && echo GOT-THROUGH"),
         ("priority raised", "renice -n -20 -p $$ && echo GOT-THROUGH"),

@@ -178,7 +178,9 @@ fn daemon(token: &str) -> String {
 fn old_calls() -> String {
     let result: u64;
     // SAFETY: asks for our own pid and touches nothing but the registers named here.
-    unsafe { std::arch::asm!("int 0x80", inlateout("rax") 20_u64 => result, out("r8") _, out("r9") _, out("r10") _, out("r11") _) };
+    unsafe {
+        std::arch::asm!("int 0x80", inlateout("rax") 20_u64 => result, out("r8") _, out("r9") _, out("r10") _, out("r11") _)
+    };
     if result == u64::from(std::process::id()) { THROUGH.to_owned() } else { "refused".to_owned() }
 }
 

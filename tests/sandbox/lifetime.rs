@@ -7,6 +7,11 @@ use nightloop::tool::sandbox::Confinement;
 
 use super::stage::{self, Case, Stage};
 
+/// Each child in a session of its own, so that no signal reaches them all. The kernel's limit on processes ends it,
+/// which does not hold the superuser (docs/sandbox.md); so where that is us, it runs as nobody.
+const SESSIONS: &str = "export b='setsid sh -c \"$b\" & setsid sh -c \"$b\" &'; \
+     test $(id -u) = 0 && exec perl -e '$<=$>=65534; exec \"sh\",\"-c\",$ENV{b}.\" sleep 30\"'; sh -c \"$b\"; sleep 30";
+
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (name, script) in [
@@ -32,7 +37,10 @@ pub fn cases() -> Vec<Case> {
         ("no environment, own session", "env -i setsid sleep 600@TOKEN@ & exit 0"),
         ("daemon without a trace", "(env -i setsid sh -c 'env -i setsid sleep 600@TOKEN@ &' &) ; sleep 0.1; exit 0"),
         ("daemon by the book", "@HELPER@ do=daemon:@TOKEN@; sleep 0.1"),
-        ("daemon that forks", "(env -i setsid sh -c 'env -i setsid sh -c \"sleep 600@TOKEN@ & sleep 600@TOKEN@\" &' &); sleep 0.1"),
+        (
+            "daemon that forks",
+            "(env -i setsid sh -c 'env -i setsid sh -c \"sleep 600@TOKEN@ & sleep 600@TOKEN@\" &' &); sleep 0.1",
+        ),
     ] {
         cases.push(Case::new(format!("left behind: {name}"), script).alone());
     }
@@ -46,11 +54,9 @@ pub fn cases() -> Vec<Case> {
     ] {
         cases.push(Case::new(format!("never ending: {name}"), script).never_ends(400));
     }
-    for (name, script) in [
-        ("output", "yes GARBAGE-GARBAGE"),
-        ("one line", "tr '\\0' x < /dev/zero"),
-        ("both streams", "yes & yes >&2"),
-    ] {
+    for (name, script) in
+        [("output", "yes GARBAGE-GARBAGE"), ("one line", "tr '\\0' x < /dev/zero"), ("both streams", "yes & yes >&2")]
+    {
         cases.push(Case::new(format!("endless: {name}"), script).never_ends(700));
     }
     let through = "&& echo GOT-THROUGH";
@@ -68,7 +74,7 @@ pub fn cases() -> Vec<Case> {
     // They take the machine for a moment, so nobody else should be on it.
     for (name, script) in [
         ("fork bomb", "bomb() { bomb | bomb & }; bomb; sleep 30"),
-        ("fork bomb in sessions", "cat > b <<'E'\nsetsid sh ./b & setsid sh ./b &\nE\nsh ./b; sleep 30"),
+        ("fork bomb in sessions", SESSIONS),
         ("crowd of sleepers", "while :; do sleep 600@TOKEN@ & done"),
     ] {
         cases.push(Case::new(format!("multiplying: {name}"), script).never_ends(4_000).alone());
@@ -122,7 +128,7 @@ fn a_crowd_is_ended_and_said() {
     let said = String::from_utf8_lossy(&outcome.stderr.bytes).into_owned();
     // The kernel's own limit holds everybody but the superuser: then the shell itself gives up or goes on asking.
     if rustix::process::geteuid().is_root() {
-        assert!(said.contains("more than 2048 processes"), "{:?} {said}", outcome.end);
+        assert!(said.contains("more than 1000 processes"), "{:?} {said}", outcome.end);
     }
     assert!(stage.left_behind().is_empty());
     assert!(Duration::from_millis(outcome.millis) < Duration::from_secs(60));

@@ -15,17 +15,35 @@ fn works(case: &Case) {
 #[test]
 fn daily_work() {
     for (name, script) in [
-        ("files", "mkdir -p a/b && echo x > a/b/c && mv a/b/c a/d && cp -r a e && ln a/d a/hard && ln -s d a/soft && rm -r e"),
+        (
+            "files",
+            "mkdir -p a/b && echo x > a/b/c && mv a/b/c a/d && cp -r a e && ln a/d a/hard && ln -s d a/soft && rm -r e",
+        ),
         ("modes", "chmod 755 mine && touch -d 2001-01-01 mine && test -x mine"),
         ("odd names", "touch $'new\\nline' ' space ' $'\\x01' -- '-dash' && ls -A >/dev/null && rm -r -- *"),
-        ("temporary files", "f=$(mktemp) && echo x > $f && case $f in $TMPDIR/*) ;; *) exit 1;; esac && d=$(mktemp -d) && mkdir $d/e"),
-        ("here documents and pipes", "cat <<E | sort | uniq -c > out\nb\na\nE\ntest -s out && exec 3<>/dev/null && echo x >&3"),
+        (
+            "temporary files",
+            "f=$(mktemp) && echo x > $f && case $f in $TMPDIR/*) ;; *) exit 1;; esac && d=$(mktemp -d) && mkdir $d/e",
+        ),
+        (
+            "here documents and pipes",
+            "cat <<E | sort | uniq -c > out\nb\na\nE\ntest -s out && exec 3<>/dev/null && echo x >&3",
+        ),
         ("processes", "(exit 3); test $? = 3; sleep 0.01 & wait $! && kill -0 $$ && sh -c 'kill -9 $$'; test $? = 137"),
         ("own process group", "set -m; sleep 30 & kill %1; wait; true"),
-        ("git", "git init -q . && git add -A && git commit -qm first && git log --oneline | grep first && git status -s"),
-        ("reading the system", "cat /etc/passwd /proc/self/status /proc/cpuinfo /proc/meminfo >/dev/null && ls /usr/bin >/dev/null"),
+        (
+            "git",
+            "git init -q . && git add -A && git commit -qm first && git log --oneline | grep first && git status -s",
+        ),
+        (
+            "reading the system",
+            "cat /etc/passwd /proc/self/status /proc/cpuinfo /proc/meminfo >/dev/null && ls /usr/bin >/dev/null",
+        ),
         ("reading at home", "cat $HOME/plain/file $HOME/.gitconfig && test -r $HOME/.bashrc"),
-        ("devices", "head -c 8 /dev/urandom >/dev/null && head -c 8 /dev/zero >/dev/null && echo x > /dev/null && echo x >/dev/stderr"),
+        (
+            "devices",
+            "head -c 8 /dev/urandom >/dev/null && head -c 8 /dev/zero >/dev/null && echo x > /dev/null && echo x >/dev/stderr",
+        ),
         ("archives", "tar czf a.tgz mine && mkdir x && tar xzf a.tgz -C x && cmp mine x/mine"),
         ("many processes", "for i in $(seq 200); do (sleep 0.3) & done; wait"),
         ("locks", "command -v flock >/dev/null || exit 0; flock lock true"),
@@ -39,7 +57,11 @@ fn daily_work() {
 fn programs_run() {
     for (name, program, script) in [
         ("perl", "perl", "perl -e 'open F,\">f\"; print F 1; close F; exit !(-s \"f\")'"),
-        ("python", "python3", "python3 -c 'import tempfile,subprocess,multiprocessing as m;m.Lock();tempfile.TemporaryFile();subprocess.check_call([\"true\"])'"),
+        (
+            "python",
+            "python3",
+            "python3 -c 'import tempfile,subprocess,multiprocessing as m;m.Lock();tempfile.TemporaryFile();subprocess.check_call([\"true\"])'",
+        ),
         ("compiler", "cc", "echo 'int main(){return 0;}' > m.c && cc -o m m.c && ./m"),
         ("sqlite", "sqlite3", "sqlite3 db 'create table t(x); insert into t values(1)'"),
         ("make", "make", "printf 'all:\\n\\ttouch made\\n' > Makefile && make -s && test -f made"),

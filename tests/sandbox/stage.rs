@@ -153,8 +153,24 @@ impl Drop for Stage {
 
 /// Places of the system where a case may try to leave a file named after its token.
 pub const SYSTEM: &[&str] = &[
-    "/", "/etc", "/etc/cron.d", "/usr/bin", "/usr/local/bin", "/usr/lib", "/var/tmp", "/var/lib", "/opt", "/srv",
-    "/run", "/tmp", "/root", "/home", "/dev", "/mnt", "/var/spool/cron", "/etc/profile.d",
+    "/",
+    "/etc",
+    "/etc/cron.d",
+    "/usr/bin",
+    "/usr/local/bin",
+    "/usr/lib",
+    "/var/tmp",
+    "/var/lib",
+    "/opt",
+    "/srv",
+    "/run",
+    "/tmp",
+    "/root",
+    "/home",
+    "/dev",
+    "/mnt",
+    "/var/spool/cron",
+    "/etc/profile.d",
 ];
 
 impl Stage {
@@ -224,10 +240,8 @@ impl Stage {
     /// The script with its places filled in.
     pub fn script(&self, text: &str) -> String {
         let ears = ears();
-        let helper = format!(
-            "{} --exact --nocapture --quiet helper::entry",
-            std::env::current_exe().unwrap().to_str().unwrap()
-        );
+        let helper =
+            format!("{} --exact --nocapture --quiet helper::entry", std::env::current_exe().unwrap().to_str().unwrap());
         let mut text = text.replace("@HELPER@", &helper);
         for name in ["ws", "home", "outside", "state", "other"] {
             text = text.replace(&format!("@{}@", name.to_uppercase()), self.path(name).to_str().unwrap());
@@ -346,7 +360,12 @@ fn look(path: &Path, found: &mut BTreeMap<PathBuf, String>) {
     let text = String::from_utf8_lossy(&text).into_owned();
     let facts = format!(
         "{:o} {} {} {}.{} {} {text}",
-        meta.mode(), meta.uid(), meta.gid(), meta.mtime(), meta.mtime_nsec(), meta.nlink()
+        meta.mode(),
+        meta.uid(),
+        meta.gid(),
+        meta.mtime(),
+        meta.mtime_nsec(),
+        meta.nlink()
     );
     found.insert(path.to_owned(), facts);
     if meta.is_dir() {

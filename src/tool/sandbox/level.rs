@@ -108,7 +108,11 @@ impl Level {
         } else {
             open.push("modes and times of your own files outside");
         }
-        if self.holds_signals() { holds.push("signals") } else { open.push("signals to your other processes") }
+        if self.holds_signals() {
+            holds.push("signals")
+        } else {
+            open.push("signals to your other processes")
+        }
         let mut detail = format!("holds {}", holds.join(", "));
         if !open.is_empty() {
             detail.push_str(&format!("; does not hold {}", open.join(", ")));

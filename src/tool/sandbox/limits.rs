@@ -9,7 +9,10 @@ use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::tool::sweep::{MAX_PROCESSES, running};
+use crate::tool::sweep::running;
+
+/// How many processes and threads a command may start.
+const MAX_PROCESSES: u64 = 2_048;
 
 /// The largest file a command may make.
 const MAX_FILE: u64 = 16 << 30;

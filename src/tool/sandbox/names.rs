@@ -220,8 +220,7 @@ pub(super) const CACHES: &[&str] = &[
 ];
 
 /// Devices that every program may use.
-pub(super) const DEVICES: &[&str] =
-    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+pub(super) const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
 /// Where programs keep shared memory and semaphores.
 pub(super) const SHARED_MEMORY: &str = "/dev/shm";

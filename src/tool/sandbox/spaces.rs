@@ -182,8 +182,7 @@ fn raise_loopback() -> io::Result<()> {
     message[24..28].copy_from_slice(&UP.to_ne_bytes());
     message[28..32].copy_from_slice(&UP.to_ne_bytes());
     let flags = SocketFlags::CLOEXEC;
-    let socket =
-        rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
+    let socket = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
     rustix::net::send(&socket, &message, SendFlags::empty())?;
     let mut answer = [0_u8; 128];
     let (length, _) = rustix::net::recv(&socket, &mut answer, RecvFlags::empty())?;
