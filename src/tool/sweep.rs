@@ -219,8 +219,10 @@ mod linux {
     pub fn count(leader: u32, since: u64) -> usize {
         let table = table();
         let ourselves = std::process::id();
+        let alone = PRESENT.load(Ordering::SeqCst) <= 1;
         let of_call = |process: &&Process| {
-            let orphan = process.parent == ourselves && process.session != leader;
+            // With other commands about, an orphan may be theirs.
+            let orphan = alone && process.parent == ourselves && process.session != leader;
             process.started >= since && (process.session == leader || descends(process, leader, &table) || orphan)
         };
         table.values().filter(of_call).count()

@@ -36,7 +36,7 @@ impl Limits {
     /// In the child.
     pub(super) fn wear(&self) -> io::Result<()> {
         for (resource, limit) in &self.limits {
-            setrlimit(*resource, limit.clone())?;
+            setrlimit(*resource, *limit)?;
         }
         // Not being allowed to be nice is no reason to refuse.
         let _ = rustix::process::setpriority_process(None, NICENESS);
