@@ -29,7 +29,7 @@ const ALLOWED: &[&str] = &[
 /// Run in a process of its own, whose environment is full: prints what a command of ours sees.
 pub fn as_engine() -> String {
     let without = std::env::var_os("TEST_WITHOUT_LIST").map(|_| Layer::Environment);
-    let stage = Stage::set(false);
+    let stage = Stage::set();
     let policy = stage.policy(&Case::new("x", ""));
     let confinement = match without {
         Some(layer) => Confinement::without(policy, layer),

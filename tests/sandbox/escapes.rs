@@ -19,6 +19,8 @@ pub fn cases() -> Vec<Case> {
         ("init", "kill -0 1 && echo GOT-THROUGH"),
         // A signal that is ignored unless somebody waits for it: a hole must not end the machine.
         ("everybody", "trap '' URG; kill -URG -1; sleep 0.1"),
+        ("by a limit", "prlimit --pid @BYSTANDER@ --nofile=3 && echo GOT-THROUGH"),
+        ("by a limit, by call", "@HELPER@ do=limit:@BYSTANDER@"),
         ("by renicing", "renice -n 19 -p $PPID && echo GOT-THROUGH; renice -n 19 -p @BYSTANDER@ && echo GOT-THROUGH"),
     ] {
         cases.push(Case::new(format!("kill: {name}"), script));

@@ -89,6 +89,11 @@ fn act(words: &[&str]) -> String {
             let more = Rlimit { current: Some(1 << 20), maximum: Some(1 << 20) };
             through(setrlimit(Resource::Nofile, more).is_ok())
         }
+        ["limit", pid] => {
+            let number = if cfg!(target_arch = "aarch64") { "261" } else { "302" };
+            let (result, error) = call(number, &[pid, "7", "0", "0"]);
+            through(!(result < 0 && error == EPERM))
+        }
         ["core"] => {
             let limit = rustix::process::getrlimit(rustix::process::Resource::Core);
             through(limit.current != Some(0))

@@ -86,7 +86,7 @@ pub fn cases() -> Vec<Case> {
 /// Odd arguments are told, not run.
 #[test]
 fn impossible_arguments_start_nothing() {
-    let stage = Stage::set(false);
+    let stage = Stage::set();
     let huge = "x".repeat(3 << 20);
     for (text, why) in [(huge.as_str(), "too long"), ("a\0b", "NUL byte")] {
         let argv = ["/bin/echo", text].map(str::to_owned).to_vec();
@@ -103,7 +103,7 @@ fn impossible_arguments_start_nothing() {
 /// A gigabyte in one line, and all of it counted, in little memory.
 #[test]
 fn a_giant_line_is_counted_not_kept() {
-    let stage = Stage::set(false);
+    let stage = Stage::set();
     let case = Case::new("line", "head -c 1000000000 /dev/zero | tr '\\0' x").timeout(60_000);
     let before = peak_memory();
     let outcome = stage.perform(&case, None);
@@ -122,7 +122,7 @@ fn peak_memory() -> u64 {
 #[test]
 fn a_crowd_is_ended_and_said() {
     process::become_subreaper();
-    let stage = Stage::set(false);
+    let stage = Stage::set();
     let case = Case::new("crowd", "while :; do sleep 600@TOKEN@ & done").timeout(60_000).alone();
     let outcome = stage.perform(&case, None);
     let said = String::from_utf8_lossy(&outcome.stderr.bytes).into_owned();

@@ -79,7 +79,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 fn said(case: &Case) -> String {
-    let stage = stage::Stage::set(false);
+    let stage = stage::Stage::set();
     let outcome = stage.perform(case, None);
     String::from_utf8_lossy(&outcome.stdout.bytes).into_owned()
 }
@@ -107,7 +107,7 @@ fn pairs_of_sockets_work_without_network() {
 /// Sockets of servers in closed folders (key agents, our own control socket) are out of sight.
 #[test]
 fn named_sockets_in_closed_places_are_out_of_reach() {
-    let stage = stage::Stage::set(false);
+    let stage = stage::Stage::set();
     for name in ["home/.gnupg/S.agent", "home/.ssh/agent", "state/runs/R/control.sock"] {
         let _listener = std::os::unix::net::UnixListener::bind(stage.path(name)).unwrap();
         let case = Case::new("connect", format!("@HELPER@ do=connect:{}", stage.path(name).display()));

@@ -5,7 +5,7 @@ use nightloop::tool::process::{Access, End};
 use super::stage::{Case, Stage};
 
 fn works(case: &Case) {
-    let stage = Stage::set(false);
+    let stage = Stage::set();
     let outcome = stage.perform(case, None);
     let said = String::from_utf8_lossy(&outcome.stdout.bytes).into_owned();
     let complained = String::from_utf8_lossy(&outcome.stderr.bytes).into_owned();
@@ -79,7 +79,7 @@ fn a_reader_can_read_and_use_its_temporary_folder() {
 
 #[test]
 fn caches_are_written() {
-    let stage = Stage::set(false);
+    let stage = Stage::set();
     std::fs::create_dir_all(stage.path("home/.npm/_cacache")).unwrap();
     let outcome = stage.perform(&Case::new("cache", "echo x > $HOME/.npm/_cacache/x"), None);
     assert_eq!(outcome.end, End::Exited(0));
@@ -91,7 +91,7 @@ fn caches_are_written() {
 fn the_bash_tool_is_confined() {
     use nightloop::tool::registry::{self, Limits, ToolContext};
     use nightloop::tool::sandbox::Confinement;
-    let stage = Stage::set(false);
+    let stage = Stage::set();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for access in [Access::ReadOnly, Access::ReadWrite] {
         let policy = stage.policy(&Case { access, ..Case::new("bash", "") });

@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use nightloop::model::loop_file::{NetworkDecl, SandboxDecl};
@@ -110,7 +110,7 @@ pub fn hold_all(cases: Vec<Case>) {
 pub fn attempt(case: &Case, without: Option<Layer>) -> Result<(), String> {
     let shared = (!case.alone).then(|| ROOM.read().unwrap_or_else(PoisonError::into_inner));
     let own = case.alone.then(|| ROOM.write().unwrap_or_else(PoisonError::into_inner));
-    let mut stage = Stage::set(without.is_some());
+    let mut stage = Stage::bare();
     let before = stage.snapshot();
     let outcome = stage.perform(case, without);
     let held = stage.judge(case, &before, &outcome);
@@ -131,6 +131,7 @@ pub struct Stage {
     /// A number that occurs in the arguments of what a case leaves behind.
     pub token: String,
     bystander: Child,
+    room: Option<RwLockReadGuard<'static, ()>>,
 }
 
 impl Drop for Stage {
@@ -174,7 +175,15 @@ pub const SYSTEM: &[&str] = &[
 ];
 
 impl Stage {
-    pub fn set(_lenient: bool) -> Self {
+    /// A stage that shares the room with others.
+    pub fn set() -> Self {
+        let mut stage = Self::bare();
+        stage.room = Some(ROOM.read().unwrap_or_else(PoisonError::into_inner));
+        stage
+    }
+
+    /// One whose room is somebody else's concern.
+    fn bare() -> Self {
         let folder = tempfile::Builder::new().prefix("hostile-").tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         for dir in ["ws/sub", "home/plain", "outside/dir", "state/runs/R/journal", "other/.git/hooks", "scratch"] {
@@ -217,7 +226,7 @@ impl Stage {
             .process_group(0)
             .spawn()
             .unwrap();
-        Self { folder, root, marker: format!("hostile-{token}"), token, bystander }
+        Self { folder, root, marker: format!("hostile-{token}"), token, bystander, room: None }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

@@ -30,6 +30,7 @@ calls! {
     PTRACE 101 117
     SYSLOG 103 116
     PERSONALITY 135 92
+    SETPRIORITY 141 140
     VHANGUP 153 58
     PIVOT_ROOT 155 41
     PRCTL 157 167
@@ -57,6 +58,7 @@ calls! {
     FANOTIFY_INIT 300 262
     OPEN_BY_HANDLE_AT 304 265
     SETNS 308 268
+    PRLIMIT64 302 261
     PROCESS_VM_READV 310 270
     PROCESS_VM_WRITEV 311 271
     KCMP 312 272
@@ -177,6 +179,9 @@ pub(super) fn refused_calls() -> Result<BpfProgram, String> {
     rules.insert(PERSONALITY, vec![none_of(0, &PERSONALITIES)?]);
     let typed: Result<_, String> = TERMINAL_INPUT.iter().map(|command| all(&[(1, Eq, *command)])).collect();
     rules.insert(IOCTL, typed?);
+    // Limits and priorities of others: a limit on processor time would end the engine. Zero is oneself.
+    rules.insert(PRLIMIT64, vec![all(&[(0, Ne, 0)])?]);
+    rules.insert(SETPRIORITY, vec![all(&[(0, Ne, 0)])?, all(&[(1, Ne, 0)])?]);
     rules.insert(PRCTL, vec![all(&[(0, Eq, SET_DUMPABLE), (1, Ne, 1)])?]);
     compile(rules, EPERM)
 }
