@@ -131,7 +131,7 @@ pub struct Stage {
     /// A number that occurs in the arguments of what a case leaves behind.
     pub token: String,
     bystander: Child,
-    room: Option<RwLockReadGuard<'static, ()>>,
+    _room: Option<RwLockReadGuard<'static, ()>>,
 }
 
 impl Drop for Stage {
@@ -178,7 +178,7 @@ impl Stage {
     /// A stage that shares the room with others.
     pub fn set() -> Self {
         let mut stage = Self::bare();
-        stage.room = Some(ROOM.read().unwrap_or_else(PoisonError::into_inner));
+        stage._room = Some(ROOM.read().unwrap_or_else(PoisonError::into_inner));
         stage
     }
 
@@ -226,7 +226,7 @@ impl Stage {
             .process_group(0)
             .spawn()
             .unwrap();
-        Self { folder, root, marker: format!("hostile-{token}"), token, bystander, room: None }
+        Self { folder, root, marker: format!("hostile-{token}"), token, bystander, _room: None }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
