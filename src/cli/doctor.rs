@@ -19,7 +19,7 @@ use crate::engine::places::{self, StateRoot};
 use crate::engine::session::read_declaration;
 use crate::engine::signals::STOP_FILE;
 use crate::model::ids::Role;
-use crate::model::loop_file::LoopFile;
+use crate::model::loop_file::{LoopFile, SandboxDecl};
 use crate::tool::sandbox;
 
 use super::{Outcome, text};
@@ -36,7 +36,8 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     let root = StateRoot::locate()?;
     findings.note(writable(root.path()), &format!("state directory {}", root.path().display()));
     findings.note(writable(here), &format!("workspace {}", here.display()));
-    findings.remark(format!("sandbox {}", sandbox::detect()));
+    let unattended = sandbox::decide(&SandboxDecl::default(), true).map(|_| ()).map_err(|refusal| refusal.message);
+    findings.note(unattended, &format!("sandbox {}", sandbox::detect()));
     findings.note(programs::find("sh").map(|_| ()), "a POSIX shell");
     findings.note(programs::find("git").map(|_| ()), "git (for you; the engine does not need it)");
     if here.join(STOP_FILE).exists() {

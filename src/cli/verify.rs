@@ -6,14 +6,16 @@ use std::time::Duration;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
+use crate::engine::error::EngineError;
 use crate::engine::host::runtime;
 use crate::engine::places::StateRoot;
-use crate::engine::session;
+use crate::engine::session::{self, Attendance};
 use crate::evidence::verify::{self, RenderedPlace, Verdict, Verification};
 use crate::journal::RunDir;
 use crate::machine::run::RunState;
 use crate::model::criterion::Proof;
-use crate::tool::process::{self, CommandSpec, End};
+use crate::tool::process::{self, Access, CommandSpec, End};
+use crate::tool::sandbox::Sandbox;
 
 use super::{Outcome, select, text};
 
@@ -86,14 +88,22 @@ fn report(run_dir: &RunDir, found: &Verification) {
 }
 
 /// Runs the checks on the workspace as it is now.
-fn replay(state: &RunState, workspace: &Path) -> Result<bool, crate::engine::error::EngineError> {
+fn replay(state: &RunState, workspace: &Path) -> Result<bool, EngineError> {
     let runtime = runtime()?;
+    let declared = state.loop_file();
+    let in_force = Attendance::Watched.sandbox(declared)?;
+    let marker = format!("verify-{}", std::process::id());
+    let root = StateRoot::locate()?;
+    let sandbox = Sandbox::open(&declared.sandbox, in_force, workspace, root.path(), &marker)
+        .map_err(|e| EngineError::io("cannot make a temporary folder", &std::env::temp_dir(), e))?;
     let recorded = state.iterations().rev().find_map(|iteration| iteration.certificate.as_ref());
     let mut same = true;
     for criterion in &state.criteria {
         let Proof::Check { argv, timeout_seconds } = &criterion.proof else { continue };
-        let mut spec = CommandSpec::new(argv.clone(), workspace, format!("verify-{}", std::process::id()));
+        let mut spec = CommandSpec::new(argv.clone(), workspace, marker.as_str());
         spec.timeout = Duration::from_secs(*timeout_seconds);
+        let worn = sandbox.for_tool(Access::ReadWrite);
+        spec.confinement = worn.map_err(|why| EngineError::Internal(format!("the sandbox cannot be put up: {why}")))?;
         let outcome = runtime.block_on(process::run(spec, &CancellationToken::new()));
         let met = outcome.end == End::Exited(0);
         let was = recorded.and_then(|certificate| {

@@ -22,7 +22,7 @@ use crate::engine::host::{self, Hosted, Wanted};
 use crate::engine::means::Means;
 use crate::engine::offline;
 use crate::engine::places::{self, StateRoot};
-use crate::engine::session::{self, Declaration};
+use crate::engine::session::{self, Attendance, Declaration};
 use crate::engine::signals;
 use crate::model::ids::{Role, RunId};
 use crate::model::loop_file::{BackendName, LoopFile};
@@ -102,7 +102,7 @@ fn ready_screen(root: &StateRoot, plan: &Plan) -> Option<Ready> {
     let Wanted::New { workspace, declaration } = &plan.wanted else { return None };
     let Declaration { file, .. } = declaration.as_ref();
     let prompt = places::prompts().unwrap_or_default().render(Role::Scout, &file.criteria()).unwrap_or_default();
-    let mut notes = match host::preflight(workspace, file) {
+    let mut notes = match host::preflight(workspace, file, Attendance::Watched) {
         Ok(()) => Vec::new(),
         Err(error) => Safe::lines(&error.to_string()),
     };
@@ -110,7 +110,12 @@ fn ready_screen(root: &StateRoot, plan: &Plan) -> Option<Ready> {
     notes.extend(missing_keys(file));
     notes.extend(earlier_run(root, &place));
     let place = Safe::line(&place.to_string_lossy());
-    Some(Ready::new(file.clone(), place, Safe::lines(&prompt), notes))
+    let mut ready = Ready::new(file.clone(), place, Safe::lines(&prompt), notes);
+    if let Ok(in_force) = Attendance::Watched.sandbox(file) {
+        ready.notes.extend(in_force.warnings.iter().map(|warning| Safe::line(warning)));
+        ready.sandbox = Safe::line(&in_force.level.to_string());
+    }
+    Some(ready)
 }
 
 /// Keys that the start would ask for.

@@ -25,6 +25,7 @@ use crate::model::report;
 use crate::playbook::prompts;
 use crate::tool::process::Access;
 use crate::tool::registry;
+use crate::tool::sandbox::Sandbox;
 
 use super::ask;
 use super::driver::{Cutoff, Driver, Guarded};
@@ -58,7 +59,7 @@ impl Driver<'_> {
         let tools = if self.agents.program(&name).is_some() {
             Value::Array(program::tools_of(role)).to_string()
         } else {
-            tools_json(role)
+            tools_json(role, &self.session.sandbox)
         };
         let system = self.agents.prompts().render(role, &self.session.state.criteria)?;
         let mut content = self.first_message(role, paraphrase)?;
@@ -436,9 +437,10 @@ impl Driver<'_> {
 }
 
 /// The tools of a role, in a fixed order: they are part of the prefix that is sent again and again.
-fn tools_json(role: Role) -> String {
+fn tools_json(role: Role, sandbox: &Sandbox) -> String {
     let access = if role.may_write() { Access::ReadWrite } else { Access::ReadOnly };
-    let mut tools: Vec<Value> = registry::catalogue(access)
+    // Readers get a shell only where it cannot write.
+    let mut tools: Vec<Value> = registry::catalogue(access, sandbox.holds_read_only())
         .into_iter()
         .map(|tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}))
         .collect();

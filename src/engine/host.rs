@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use crate::journal::RunDir;
 use crate::machine::run::RunState;
 use crate::model::ids::RunId;
-use crate::model::loop_file::{LoopFile, SandboxMode};
+use crate::model::loop_file::LoopFile;
 use crate::tool::{process, reaper, sandbox};
 
 use super::backends::Agents;
@@ -47,7 +47,7 @@ pub async fn open(
     let means = means.into();
     match wanted {
         Wanted::New { workspace, declaration } => {
-            preflight(&workspace, &declaration.file)?;
+            preflight(&workspace, &declaration.file, attendance)?;
             let agents = Agents::prepare(&declaration.file, &workspace, &means).await?;
             check_prices(&declaration.file, &agents)?;
             let session = Session::create(root, &workspace, *declaration, attendance)?;
@@ -55,6 +55,7 @@ pub async fn open(
         }
         Wanted::Again { run, insist } => {
             let state = session::read_state(root, &run)?;
+            attendance.sandbox(state.loop_file())?;
             let workspace = session::workspace_of(&RunDir::open(&root.run(&run))?)?;
             if !workspace.is_dir() {
                 return Err(EngineError::usage(
@@ -86,6 +87,7 @@ pub async fn drive(
     inbox: tokio::sync::mpsc::Receiver<super::command::Order>,
     observer: &mut dyn Observer,
 ) -> Result<RunState, EngineError> {
+    sandbox::harden_ourselves();
     process::become_subreaper();
     let Opened { session, agents } = opened;
     let run = session.state.run().clone();
@@ -189,16 +191,8 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, EngineError> {
 }
 
 /// What must be known before anything is written.
-pub fn preflight(workspace: &Path, declared: &LoopFile) -> Result<(), EngineError> {
-    if declared.sandbox.mode == Some(SandboxMode::Required) {
-        let level = sandbox::detect();
-        if level.name == "none" {
-            return Err(EngineError::usage(
-                format!("loop.yaml requires a sandbox, and none can be enforced here ({})", level.detail),
-                "set `sandbox: { mode: off }` if you accept that",
-            ));
-        }
-    }
+pub fn preflight(workspace: &Path, declared: &LoopFile, attendance: Attendance) -> Result<(), EngineError> {
+    attendance.sandbox(declared)?;
     if workspace.join(STOP_FILE).exists() {
         return Err(EngineError::usage(
             format!("{STOP_FILE} exists, so the loop would stop at once"),

@@ -252,7 +252,8 @@ impl Driver<'_> {
         let mut spec = CommandSpec::new(argv, &self.session.workspace, self.session.state.run().as_str());
         spec.timeout = Duration::from_secs(seconds);
         let token = CancellationToken::new();
-        spec.access = self.call().map_or(Access::ReadOnly, |call| permit::access_of(call.role()));
+        let access = self.call().map_or(Access::ReadOnly, |call| permit::access_of(call.role()));
+        spec.confinement = self.confinement(access)?;
         let outcome = match self.guarded(&token, Cutoff::Never, process::run(spec, &token)).await? {
             Guarded::Done(outcome) | Guarded::Cut(outcome) => outcome,
             Guarded::Stopped(_) => return Ok(None),

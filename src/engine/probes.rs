@@ -10,7 +10,7 @@ use crate::model::criterion::Proof;
 use crate::model::digest::Digest;
 use crate::model::learnings::flatten;
 use crate::model::loop_file::DEFAULT_CHECK_SECONDS;
-use crate::tool::process::{self, CommandSpec, End, ProcessOutcome};
+use crate::tool::process::{self, Access, CommandSpec, End, ProcessOutcome};
 
 use super::driver::{Cutoff, Driver, Guarded};
 use super::error::EngineError;
@@ -40,6 +40,7 @@ impl Driver<'_> {
         }
         let mut spec = CommandSpec::new(argv, &self.session.workspace, self.session.state.run().as_str());
         spec.timeout = timeout;
+        spec.confinement = self.confinement(Access::ReadWrite)?;
         let token = CancellationToken::new();
         let (outcome, cut) = match self.guarded(&token, Cutoff::Probe(phase), process::run(spec, &token)).await? {
             Guarded::Done(outcome) => (outcome, false),

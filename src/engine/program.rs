@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::cli;
 use crate::agent::program::{Allowed, Ask, Finished, Task};
 use crate::agent::{CallError, ProgramFault};
+use crate::evidence::permit;
 use crate::machine::document;
 use crate::machine::event::{
     AgentActed, AgentCalled, AskedBy, DecisionAsked, Event, LlmRequested, LlmResponded, ReplyMove, ReportAccepted,
@@ -187,7 +188,17 @@ impl Driver<'_> {
         let marker = self.session.state.run().as_str().to_owned();
         let used = &self.call()?.used;
         let earlier = if task.session.is_some() { agent_usage(used) } else { crate::agent::Usage::default() };
-        let turn = Turn { task: &task, run_marker: &marker, earlier, tell, heard: heard.clone(), cancel: &token };
+        let access = permit::access_of(attendance.role);
+        let folders = program.folders();
+        // A program makes its own folders at its first start; what is not there cannot be opened to it.
+        for folder in folders.iter().filter(|folder| !folder.exists()) {
+            let _ = std::fs::create_dir_all(folder);
+        }
+        let confinement = self.session.sandbox.for_program(access, &folders, &folders);
+        let confinement =
+            confinement.map_err(|why| EngineError::Internal(format!("the sandbox cannot be put up: {why}")))?;
+        let turn =
+            Turn { confinement, task: &task, run_marker: &marker, earlier, tell, heard: heard.clone(), cancel: &token };
         let effect = turn::run(program, turn);
         tokio::pin!(effect);
         let began = Instant::now();

@@ -18,7 +18,7 @@ use crate::model::decision::{Mode, Patience};
 use crate::model::digest::Digest;
 use crate::model::ids::RunId;
 use crate::model::loop_file::{self, LoopFile};
-use crate::tool::sandbox;
+use crate::tool::sandbox::{self, InForce, Sandbox};
 
 use super::error::EngineError;
 use super::places::StateRoot;
@@ -34,6 +34,8 @@ pub struct Session {
     pub writer: Writer,
     pub blobs: Blobs,
     pub state: RunState,
+    /// What commands of this run wear.
+    pub sandbox: Sandbox,
     _run_lock: RunLock,
     _workspace_lock: RunLock,
 }
@@ -48,6 +50,12 @@ pub enum Attendance {
 }
 
 impl Attendance {
+    /// What is enforced around commands, or why the run may not start.
+    pub fn sandbox(self, declared: &LoopFile) -> Result<InForce, EngineError> {
+        sandbox::decide(&declared.sandbox, self == Self::Headless)
+            .map_err(|refusal| EngineError::usage(refusal.message, refusal.hint))
+    }
+
     /// What loop.yaml says, else: wait where somebody can come, stop where not.
     fn patience(self, declared: &LoopFile) -> Patience {
         let usual = match self {
@@ -117,6 +125,7 @@ impl Session {
         let workspace = canonical_workspace(workspace)?;
         let workspace_lock = lock_workspace(root, &workspace)?;
         let patience = attendance.patience(&declaration.file);
+        let in_force = attendance.sandbox(&declaration.file)?;
         let run = RunId::parse(&ulid::Ulid::generate().to_string())
             .ok_or_else(|| EngineError::Internal("a generated run id is not valid".to_owned()))?;
         let path = root.run(&run);
@@ -124,7 +133,8 @@ impl Session {
         private(&path)?;
         let run_lock = RunLock::acquire(&path)?;
         let remembered = super::remembered::load(root, &workspace)?;
-        let started = run_started(&run, declaration, patience, remembered);
+        let sandbox = open_sandbox(root, &workspace, &run, &declaration.file, in_force)?;
+        let started = run_started(&run, declaration, patience, remembered, sandbox.in_force());
         let run_dir = RunDir::create(&path, genesis(&run, &workspace, &started)?.as_bytes())?;
         remember_run(root, &workspace, &run)?;
         let tail = Tail::fresh(run_dir.genesis_digest());
@@ -140,6 +150,7 @@ impl Session {
             writer,
             blobs,
             state,
+            sandbox,
             _run_lock: run_lock,
             _workspace_lock: workspace_lock,
         })
@@ -160,6 +171,8 @@ impl Session {
                 "start a new run with `nightloop run`",
             )
         })?;
+        let in_force = attendance.sandbox(state.loop_file())?;
+        not_weaker(&state, &in_force)?;
         if state.stalled_resumes >= MAX_STALLED_RESUMES && !insist {
             return Err(EngineError::Resumable {
                 message: format!("run {run} was resumed {MAX_STALLED_RESUMES} times without getting any further"),
@@ -168,6 +181,7 @@ impl Session {
                     .to_owned(),
             });
         }
+        let sandbox = open_sandbox(root, &workspace, run, state.loop_file(), in_force)?;
         remember_run(root, &workspace, run)?;
         set_seal_aside(&path, recovered.tail.next_seq)?;
         let writer = Writer::start(&run_dir, recovered.tail, Box::new(SystemClock), WriterOptions::default())?;
@@ -179,6 +193,7 @@ impl Session {
             writer,
             blobs,
             state,
+            sandbox,
             _run_lock: run_lock,
             _workspace_lock: workspace_lock,
         };
@@ -267,10 +282,39 @@ pub fn draft(iteration: Option<u32>, event: &Event) -> Result<Draft, EngineError
     Ok(Draft { iter: iteration, kind: event.kind().to_owned(), data })
 }
 
-fn run_started(run: &RunId, declaration: Declaration, patience: Patience, remembered: Vec<String>) -> RunStarted {
+fn open_sandbox(
+    root: &StateRoot,
+    workspace: &Path,
+    run: &RunId,
+    declared: &LoopFile,
+    in_force: InForce,
+) -> Result<Sandbox, EngineError> {
+    Sandbox::open(&declared.sandbox, in_force, workspace, root.path(), run.as_str())
+        .map_err(|e| EngineError::io("cannot make the run's temporary folder", &std::env::temp_dir(), e))
+}
+
+/// A run that began in a sandbox does not go on without one: its record says that it had one.
+fn not_weaker(state: &RunState, in_force: &InForce) -> Result<(), EngineError> {
+    let began = state.started.sandbox.as_str();
+    if in_force.is_confined() || matches!(began, "none" | "off") {
+        return Ok(());
+    }
+    Err(EngineError::usage(
+        format!("the run began in a sandbox ({began}), and there is none here: {}", in_force.level),
+        "resume it on a machine that has one, or start a new run",
+    ))
+}
+
+fn run_started(
+    run: &RunId,
+    declaration: Declaration,
+    patience: Patience,
+    remembered: Vec<String>,
+    in_force: &InForce,
+) -> RunStarted {
     let budget = budget::effective(&declaration.file.budget, declaration.file.profile);
-    let warnings =
-        budget.clamps.iter().map(|c| format!("{} {} was raised to {}", c.limit, c.requested, c.used)).collect();
+    let clamps = budget.clamps.iter().map(|c| format!("{} {} was raised to {}", c.limit, c.requested, c.used));
+    let warnings = clamps.chain(in_force.warnings.iter().cloned()).collect();
     RunStarted {
         run: run.clone(),
         engine_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -279,7 +323,7 @@ fn run_started(run: &RunId, declaration: Declaration, patience: Patience, rememb
         loop_sha256: declaration.sha256,
         declaration: Box::new(declaration.file),
         budget,
-        sandbox: sandbox::detect().name,
+        sandbox: in_force.level.name.clone(),
         remembered,
         warnings,
         patience,

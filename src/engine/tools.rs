@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use serde_json::Value;
@@ -20,7 +21,9 @@ use crate::model::digest::Digest;
 use crate::model::ids::Role;
 use crate::model::learnings::flatten;
 use crate::model::report::Report;
+use crate::tool::process::Access;
 use crate::tool::registry::{self, EffectClass, Limits, ToolContext, ToolOutcome};
+use crate::tool::sandbox::Confinement;
 
 use super::ask;
 use super::driver::{Cutoff, Driver, Guarded};
@@ -205,6 +208,12 @@ impl Driver<'_> {
         }
     }
 
+    /// What a command of this access wears.
+    pub(super) fn confinement(&self, access: Access) -> Result<Option<Arc<Confinement>>, EngineError> {
+        let confinement = self.session.sandbox.for_tool(access);
+        confinement.map_err(|why| EngineError::Internal(format!("the sandbox cannot be put up: {why}")))
+    }
+
     /// The input as the model wrote it, from the stored reply.
     fn tool_input(&self, tool_use: &ToolUse) -> Result<Value, EngineError> {
         let call = self.call()?;
@@ -253,6 +262,7 @@ impl Driver<'_> {
             run_marker: self.session.state.run().as_str().to_owned(),
             cancel: token.clone(),
             protected: PROTECTED.iter().map(PathBuf::from).collect(),
+            confinement: self.confinement(permit::access_of(role))?,
         };
         let running = calls.iter().map(|(tool_use, input)| registry::run(&context, &tool_use.name, input));
         let guarded = self.guarded(&token, Cutoff::Agent, join_all(running)).await?;

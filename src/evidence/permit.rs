@@ -87,7 +87,7 @@ pub const fn access_of(role: Role) -> Access {
 
 /// What repeating a call would do. Unknown tools run nothing, so repeating them is harmless.
 pub fn effect_of(role: Role, name: &str) -> EffectClass {
-    let known = registry::catalogue(access_of(role)).into_iter().find(|tool| tool.name == name);
+    let known = registry::catalogue(access_of(role), true).into_iter().find(|tool| tool.name == name);
     known.map_or(EffectClass::Read, |tool| tool.effect)
 }
 

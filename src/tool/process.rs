@@ -1,7 +1,7 @@
 //! Runs one command to its end, whatever the command does.
 //!
 //! Used for the bash tool, for acceptance checks and for residual commands. It does not decide
-//! whether a command may run (`permission`) nor confine what it touches (`sandbox`).
+//! whether a command may run (`permission`) nor what it may touch (`sandbox`).
 //!
 //! Each command has a thread of ours for as long as it lives, which starts it, feeds it, reads
 //! it and ends it. A thread, not a task, because the kernel's "kill the child when its parent
@@ -14,17 +14,20 @@
 //! * when it has returned, no process of the call's session, and none that carries its marker,
 //!   is alive;
 //! * memory is bounded by `keep_bytes` per stream; the count and digest cover everything read;
-//! * the child's environment is the allow-list, the additions, and the two markers.
+//! * the child's environment is the allow-list, the additions, the two markers, and a private
+//!   TMPDIR where the command is confined.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
 pub use super::capture::Captured;
+use super::sandbox::{Confinement, Layer};
 use super::supervise;
 use super::sweep::CALL_VAR;
 pub use super::sweep::RUN_VAR;
@@ -57,8 +60,8 @@ pub struct CommandSpec {
     /// In place of our own stdin and stdout: for a program that is talked to while it runs. Nothing of its
     /// stdout is kept.
     pub wires: Option<Wires>,
-    /// What the command is meant to do. Not yet enforced: see [`super::sandbox::detect`].
-    pub access: Access,
+    /// What the command wears; `None`: nothing, it runs with our own rights.
+    pub confinement: Option<Arc<Confinement>>,
 }
 
 impl CommandSpec {
@@ -73,7 +76,7 @@ impl CommandSpec {
             run_marker: run_marker.into(),
             stdin: None,
             wires: None,
-            access: Access::ReadWrite,
+            confinement: None,
         }
     }
 }
@@ -179,7 +182,12 @@ pub(super) fn build(spec: &mut CommandSpec, call: &str) -> Result<Command, Strin
     }
     let mut command = Command::new(program);
     command.args(arguments).current_dir(&spec.cwd);
-    only_allowed_env(&mut command);
+    if !spec.confinement.as_ref().is_some_and(|confinement| confinement.lacks(Layer::Environment)) {
+        only_allowed_env(&mut command);
+    }
+    if let Some(confinement) = &spec.confinement {
+        command.env("TMPDIR", confinement.tmp());
+    }
     for (name, value) in &spec.env {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
             return Err(format!("the environment addition {name:?} has an impossible name or value"));

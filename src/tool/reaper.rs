@@ -39,7 +39,7 @@ fn start_with(program: &std::path::Path, arguments: &[&str]) -> io::Result<Reape
     only_allowed_env(&mut command);
     // A folder in use cannot be unmounted or removed; the reaper needs none.
     command.current_dir("/");
-    let mut child = spawn::spawn(command, OnParentDeath::Live)?;
+    let mut child = spawn::spawn(command, OnParentDeath::Live, None)?;
     let stdin = child.stdin.take();
     Ok(Reaper { child, stdin })
 }

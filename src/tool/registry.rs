@@ -7,6 +7,7 @@
 //! for the model; that text is bounded; a tool that the access does not list does not exist.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::capture::head_tail;
 use super::inputs::{self, bounded};
 use super::process::Access;
+use super::sandbox::Confinement;
 use super::{edit, files, search, shell};
 
 /// What repeating a call would do.
@@ -81,6 +83,15 @@ pub struct ToolContext {
     pub cancel: CancellationToken,
     /// Workspace-relative paths that no file tool may write, each with all that is under it.
     pub protected: Vec<PathBuf>,
+    /// What commands wear; `None`: nothing.
+    pub confinement: Option<Arc<Confinement>>,
+}
+
+impl ToolContext {
+    /// May this call run commands? Always with write access; else only where a command cannot write.
+    fn has_shell(&self) -> bool {
+        self.access == Access::ReadWrite || self.confinement.as_ref().is_some_and(|worn| worn.is_read_only())
+    }
 }
 
 /// What came of a call.
@@ -122,8 +133,9 @@ impl ToolOutcome {
     }
 }
 
-/// The tools for an access, sorted by name.
-pub fn catalogue(access: Access) -> Vec<ToolSpec> {
+/// The tools for an access, sorted by name. `held`: commands can be kept from writing, so that a reader gets a
+/// shell, too.
+pub fn catalogue(access: Access, held: bool) -> Vec<ToolSpec> {
     let mut tools = vec![
         ToolSpec {
             name: "glob_search",
@@ -144,13 +156,22 @@ pub fn catalogue(access: Access) -> Vec<ToolSpec> {
             effect: EffectClass::Read,
         },
     ];
-    if access == Access::ReadWrite {
+    if access == Access::ReadWrite || held {
         tools.push(ToolSpec {
             name: "bash",
-            description: "Run a shell command in the workspace folder (bash, or sh where bash is missing). There is no terminal and no stdin. Every process it leaves behind is killed when the command ends.",
+            description: match access {
+                Access::ReadWrite => {
+                    "Run a shell command in the workspace folder (bash, or sh where bash is missing). There is no terminal and no stdin. Every process it leaves behind is killed when the command ends."
+                }
+                Access::ReadOnly => {
+                    "Run a shell command in the workspace folder (bash, or sh where bash is missing). It can read the workspace but not change it; $TMPDIR is writable. There is no terminal and no stdin. Every process it leaves behind is killed when the command ends."
+                }
+            },
             input_schema: inputs::schema::<inputs::Bash>(),
             effect: EffectClass::Effect,
         });
+    }
+    if access == Access::ReadWrite {
         tools.push(ToolSpec {
             name: "edit_file",
             description: "Replace an exact text in a file. The text must occur exactly once, unless replace_all is true.",
@@ -204,9 +225,9 @@ async fn dispatch(ctx: &ToolContext, name: &str, input: &Value) -> Result<ToolOu
             let input = inputs::parse(name, input)?;
             aside(ctx, move |ctx| edit::edit(ctx, &input)).await
         }
-        "bash" if writes => shell::bash(ctx, inputs::parse(name, input)?).await,
+        "bash" if ctx.has_shell() => shell::bash(ctx, inputs::parse(name, input)?).await,
         _ => {
-            let known: Vec<&str> = catalogue(ctx.access).iter().map(|tool| tool.name).collect();
+            let known: Vec<&str> = catalogue(ctx.access, ctx.has_shell()).iter().map(|tool| tool.name).collect();
             let name: String = bounded(name).chars().take(64).collect();
             Err(format!("Tool '{name}' not found. The tools are: {}", known.join(", ")))
         }

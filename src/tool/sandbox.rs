@@ -1,33 +1,213 @@
-//! Says how strongly commands are confined on this machine. First form: it only tells the truth.
+//! What keeps commands away from everything that is not theirs, and how much of it this machine can enforce.
 //!
-//! Not an enforcement: there is none yet beyond what `process` does for every command. Invariant:
-//! never names a stronger level than what is really applied.
+//! One [`Sandbox`] per run: it owns the run's private temporary folder and hands out a [`Confinement`] for each
+//! purpose, built once in the parent and worn by every child (`spawn` puts it on between fork and exec). It does
+//! not decide what may be *asked for* (`permission`) nor end what runs on (`sweep`).
+//!
+//! Invariants:
+//! * no name claims more than what every child really wears;
+//! * under `required` nothing runs unconfined: what cannot be built is an error, not a warning;
+//! * nothing in loop.yaml can take a single layer away: it is the whole of it, or `mode: off`.
 
-/// The level that applies to commands, for the journal and the operator.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct SandboxLevel {
-    pub name: String,
-    pub detail: String,
+mod confinement;
+mod level;
+mod names;
+mod policy;
+mod scratch;
+
+#[cfg(target_os = "linux")]
+mod calls;
+#[cfg(target_os = "linux")]
+mod files;
+#[cfg(target_os = "linux")]
+mod limits;
+#[cfg(target_os = "linux")]
+pub(super) mod spaces;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::process::Access;
+use crate::model::loop_file::{NetworkDecl, SandboxDecl, SandboxMode};
+
+pub use confinement::{Confinement, Layer};
+pub use level::{Level, SandboxLevel, detect, level};
+pub use policy::{Grounds, Policy};
+
+/// Where nothing is enforced because the declaration says so.
+const OFF: &str = "off";
+/// Confinements that are kept; a run has a handful of purposes.
+const KEPT: usize = 16;
+
+/// What applies to the commands of a run, decided before anything is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InForce {
+    /// For the journal and the operator.
+    pub level: SandboxLevel,
+    pub network: NetworkDecl,
+    /// What the operator should know, for instance that a wish could not be granted.
+    pub warnings: Vec<String>,
+    confined: bool,
 }
 
-/// The level in force.
-pub fn detect() -> SandboxLevel {
-    SandboxLevel {
-        name: "none".to_owned(),
-        detail: "processes run with your own rights; process groups, environment allow-list and limits only".to_owned(),
+impl InForce {
+    /// Is anything enforced around commands?
+    pub const fn is_confined(&self) -> bool {
+        self.confined
     }
 }
 
-impl std::fmt::Display for SandboxLevel {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.name, self.detail)
+/// Why a run may not start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    pub message: String,
+    pub hint: String,
+}
+
+/// The mode that applies: as declared, else `required` where nobody watches.
+pub fn mode(declared: &SandboxDecl, unattended: bool) -> SandboxMode {
+    declared.mode.unwrap_or(if unattended { SandboxMode::Required } else { SandboxMode::Preferred })
+}
+
+/// What would be in force here. Writes nothing.
+pub fn decide(declared: &SandboxDecl, unattended: bool) -> Result<InForce, Refusal> {
+    decide_at(declared, unattended, level())
+}
+
+fn decide_at(declared: &SandboxDecl, unattended: bool, level: Level) -> Result<InForce, Refusal> {
+    let mode = mode(declared, unattended);
+    let mut network = declared.network.unwrap_or_default();
+    if mode == SandboxMode::Off {
+        let detail = "as loop.yaml says: commands run with your own rights".to_owned();
+        let level = SandboxLevel { name: OFF.to_owned(), detail };
+        return Ok(InForce { level, network: NetworkDecl::On, warnings: Vec::new(), confined: false });
     }
+    let accept = "set `sandbox: { mode: off }` in loop.yaml if you accept that commands run with your own rights";
+    let mut warnings = Vec::new();
+    if let Some(missing) = level.missing() {
+        if mode == SandboxMode::Required {
+            let message = format!("the sandbox is required, and cannot be enforced here: {missing}");
+            return Err(Refusal { message, hint: accept.to_owned() });
+        }
+        warnings.push(format!("the sandbox is weaker than it should be: {missing}"));
+    }
+    if network == NetworkDecl::Loopback && !level.loopback {
+        let missing = "`network: loopback` needs a network namespace, which this machine does not give us";
+        if mode == SandboxMode::Required {
+            let hint = "allow unprivileged user namespaces, or set `network: off` or `network: on`";
+            return Err(Refusal { message: missing.to_owned(), hint: hint.to_owned() });
+        }
+        warnings.push(format!("{missing}: commands get no network at all"));
+        network = NetworkDecl::Off;
+    }
+    let confined = level.is_any();
+    let mut named = level.describe();
+    if confined {
+        named.name = format!("{}, network {}", named.name, network_name(network));
+    }
+    Ok(InForce { level: named, network, warnings, confined })
+}
+
+const fn network_name(network: NetworkDecl) -> &'static str {
+    match network {
+        NetworkDecl::Off => "off",
+        NetworkDecl::Loopback => "loopback",
+        NetworkDecl::On => "on",
+    }
+}
+
+/// Who a confinement is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Purpose {
+    Tool,
+    Program { write: Vec<PathBuf>, read: Vec<PathBuf> },
+}
+
+/// The sandbox of one run.
+#[derive(Debug)]
+pub struct Sandbox {
+    in_force: InForce,
+    declared: SandboxDecl,
+    grounds: Grounds,
+    _scratch: Option<scratch::Scratch>,
+    built: Mutex<Vec<(Access, Purpose, Arc<Confinement>)>>,
+}
+
+impl Sandbox {
+    /// Opens the sandbox of a run: makes its private temporary folder. `run` names that folder.
+    pub fn open(
+        declared: &SandboxDecl,
+        in_force: InForce,
+        workspace: &Path,
+        state: &Path,
+        run: &str,
+    ) -> std::io::Result<Self> {
+        let scratch = if in_force.confined { Some(scratch::Scratch::open(run)?) } else { None };
+        let grounds = Grounds {
+            workspace: workspace.to_owned(),
+            home: std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute()),
+            state: state.to_owned(),
+            scratch: scratch.as_ref().map(|scratch| scratch.path().to_owned()).unwrap_or_default(),
+        };
+        Ok(Self { in_force, declared: declared.clone(), grounds, _scratch: scratch, built: Mutex::default() })
+    }
+
+    pub fn in_force(&self) -> &InForce {
+        &self.in_force
+    }
+
+    /// What a tool or a check wears; `None` where nothing is enforced.
+    pub fn for_tool(&self, access: Access) -> Result<Option<Arc<Confinement>>, String> {
+        self.confinement(access, Purpose::Tool)
+    }
+
+    /// What an agent program wears: it has the network and local sockets, may write `write` besides the
+    /// workspace, and may read `read` although others may not (its own key and settings).
+    pub fn for_program(
+        &self,
+        access: Access,
+        write: &[PathBuf],
+        read: &[PathBuf],
+    ) -> Result<Option<Arc<Confinement>>, String> {
+        self.confinement(access, Purpose::Program { write: write.to_vec(), read: read.to_vec() })
+    }
+
+    /// Can a command be kept from changing the workspace? Only then do read-only roles get a shell.
+    pub fn holds_read_only(&self) -> bool {
+        self.in_force.confined && level().holds_files()
+    }
+
+    fn confinement(&self, access: Access, purpose: Purpose) -> Result<Option<Arc<Confinement>>, String> {
+        if !self.in_force.confined {
+            return Ok(None);
+        }
+        let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        built.retain(|(_, _, confinement)| confinement.is_fresh());
+        if let Some((.., known)) = built.iter().find(|(a, p, _)| *a == access && *p == purpose) {
+            return Ok(Some(known.clone()));
+        }
+        let policy = match &purpose {
+            Purpose::Tool => Policy::for_tool(&self.declared, self.in_force.network, &self.grounds, access),
+            Purpose::Program { write, read } => Policy::for_program(&self.declared, &self.grounds, access, write, read),
+        };
+        let confinement = Arc::new(Confinement::build(policy)?);
+        if built.len() >= KEPT {
+            built.remove(0);
+        }
+        built.push((access, purpose, confinement.clone()));
+        Ok(Some(confinement))
+    }
+}
+
+/// Closes the engine itself to the processes of the same user: nobody reads its memory or environment, and no
+/// core file ever holds a key. Children are not affected: exec makes them readable again.
+pub fn harden_ourselves() {
+    let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+    // Both only ever take rights away from us; where the system refuses, there is nothing left to try.
+    let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
 #[cfg(test)]
-mod tests {
-    #[test]
-    fn claims_nothing() {
-        assert!(super::detect().to_string().starts_with("none: processes run with your own rights;"));
-    }
-}
+mod tests;

@@ -11,6 +11,9 @@ use super::inputs::Bash;
 use super::process::{self, CommandSpec, End};
 use super::registry::{ToolContext, ToolOutcome};
 
+/// Of what is said beside the output.
+const MAX_ASIDE: usize = 1_000;
+
 pub(super) async fn bash(ctx: &ToolContext, input: Bash) -> Result<ToolOutcome, String> {
     let limits = &ctx.limits;
     let timeout = match input.timeout_seconds {
@@ -28,7 +31,7 @@ pub(super) async fn bash(ctx: &ToolContext, input: Bash) -> Result<ToolOutcome, 
     let mut spec = CommandSpec::new(argv.map(str::to_owned).to_vec(), &ctx.workspace, &ctx.run_marker);
     spec.timeout = timeout;
     spec.keep_bytes = limits.keep_bytes;
-    spec.access = ctx.access;
+    spec.confinement = ctx.confinement.clone();
     let outcome = process::run(spec, &ctx.cancel).await;
 
     let (last_line, exit_code) = match &outcome.end {
@@ -38,11 +41,15 @@ pub(super) async fn bash(ctx: &ToolContext, input: Bash) -> Result<ToolOutcome, 
         End::Cancelled => ("[cancelled]".to_owned(), None),
         End::NotStarted(why) => return Err(why.clone()),
     };
-    // A first shell that could not start the second writes to its own stderr.
+    // A first shell that could not start the second writes to its own stderr; so do we when we end the command.
+    let aside = String::from_utf8_lossy(&outcome.stderr.bytes).into_owned();
     let stream = if outcome.stdout.total == 0 { outcome.stderr } else { outcome.stdout };
     let (mut text, _) = head_tail(&String::from_utf8_lossy(&stream.bytes), limits.model_text_bytes);
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
+    }
+    if stream.bytes != aside.as_bytes() {
+        text.push_str(&head_tail(&aside, MAX_ASIDE).0);
     }
     text.push_str(&last_line);
     Ok(ToolOutcome {

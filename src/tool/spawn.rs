@@ -1,7 +1,8 @@
 //! Starts a child in its own session, and remembers which children have a waiter.
 //!
-//! This is the only place in the crate with `unsafe`: `pre_exec` has no safe form. It does not
-//! watch or end the child; `process` and `reaper` do.
+//! This is the only place in the crate with `unsafe`: `pre_exec` has no safe form, nor have the two
+//! system calls about namespaces. It does not watch or end the child; `process` and `reaper` do,
+//! nor decide what the child wears; `sandbox` does.
 //!
 //! Invariants:
 //! * a child started here leads its own session and group, dumps no core, and dies with the
@@ -12,10 +13,14 @@
 #![allow(unsafe_code)]
 
 use std::collections::BTreeSet;
+use std::ffi::CString;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::sandbox::Confinement;
 
 /// Pids of our own children that some thread waits for.
 static OWNED: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
@@ -28,13 +33,24 @@ pub(super) enum OnParentDeath {
     Live,
 }
 
-/// Starts `command` in a new session and records it as owned.
-pub(super) fn spawn(mut command: Command, on_death: OnParentDeath) -> io::Result<Child> {
+/// Starts `command` in a new session, wearing `confinement`, and records it as owned.
+pub(super) fn spawn(
+    mut command: Command,
+    on_death: OnParentDeath,
+    confinement: Option<Arc<Confinement>>,
+) -> io::Result<Child> {
     let parent = rustix::process::getpid();
+    let folder = match command.get_current_dir() {
+        Some(path) => Some(CString::new(path.as_os_str().as_bytes())?),
+        None => None,
+    };
     let prepare = move || {
         rustix::process::setsid()?;
         let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
         rustix::process::setrlimit(rustix::process::Resource::Core, none)?;
+        if let Some(confinement) = &confinement {
+            confinement.enter(folder.as_deref())?;
+        }
         #[cfg(target_os = "linux")]
         if on_death == OnParentDeath::Kill {
             let kill = rustix::process::Signal::KILL;
@@ -46,12 +62,15 @@ pub(super) fn spawn(mut command: Command, on_death: OnParentDeath) -> io::Result
         }
         #[cfg(not(target_os = "linux"))]
         let _ = (parent, on_death);
+        if let Some(confinement) = &confinement {
+            confinement.wear()?;
+        }
         Ok(())
     };
     // SAFETY: `prepare` runs in the forked child of a process with several threads, where only
-    // async-signal-safe work is sound. It makes four direct system calls on values it captured
-    // by copy; it allocates nothing, takes no lock and does not panic. The errors it may return
-    // are plain OS codes.
+    // async-signal-safe work is sound. It makes direct system calls on values it captured, all made
+    // ready before the fork; it allocates nothing, takes no lock and does not panic. `enter` and
+    // `wear` hold to the same (their header says so). The errors it may return are plain OS codes.
     unsafe { command.pre_exec(prepare) };
     let mut owned = owned();
     let child = command.spawn()?;
@@ -67,4 +86,60 @@ pub(super) fn disown(pid: u32) {
 /// The owned set, locked: while held, no child can be started or change hands.
 pub(super) fn owned() -> MutexGuard<'static, BTreeSet<u32>> {
     OWNED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Moves this process into namespaces of its own. For a child between fork and exec.
+#[cfg(target_os = "linux")]
+pub(super) fn unshare(flags: rustix::thread::UnshareFlags) -> rustix::io::Result<()> {
+    // SAFETY: unsound only for a table of open files that other threads use; that flag is never in
+    // here, and a forked child has one thread.
+    unsafe { rustix::thread::unshare_unsafe(flags) }
+}
+
+/// What becomes of mounts.
+#[cfg(target_os = "linux")]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum MountChange {
+    Private,
+    ReadOnly,
+    Writable,
+}
+
+/// Changes the mount at `path`, or all from there on: `mount_setattr`, which no library offers us.
+#[cfg(target_os = "linux")]
+pub(super) fn change_mounts(path: &std::ffi::CStr, all: bool, change: MountChange) -> rustix::io::Result<()> {
+    use std::ffi::{c_char, c_int, c_long, c_uint};
+    /// As the kernel declares it.
+    #[repr(C)]
+    struct Attributes {
+        set: u64,
+        clear: u64,
+        propagation: u64,
+        namespace: u64,
+    }
+    unsafe extern "C" {
+        fn syscall(number: c_long, ...) -> c_long;
+    }
+    const MOUNT_SETATTR: c_long = 442;
+    const HERE: c_int = -100;
+    const RECURSIVE: c_uint = 0x8000;
+    const READ_ONLY: u64 = 1;
+    const PRIVATE: u64 = 1 << 18;
+    let is = |wanted, value| if change == wanted { value } else { 0 };
+    let attributes = Attributes {
+        set: is(MountChange::ReadOnly, READ_ONLY),
+        clear: is(MountChange::Writable, READ_ONLY),
+        propagation: is(MountChange::Private, PRIVATE),
+        namespace: 0,
+    };
+    let flags = if all { RECURSIVE } else { 0 };
+    let path: *const c_char = path.as_ptr();
+    // SAFETY: the number names a call with exactly these five arguments; both pointers are valid
+    // for the call, the second for the size that follows it, and the kernel only reads them.
+    let result = unsafe { syscall(MOUNT_SETATTR, HERE, path, flags, &raw const attributes, size_of::<Attributes>()) };
+    if result == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    Err(rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO))
 }

@@ -18,6 +18,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use super::capture::Capture;
 use super::process::{self, CommandSpec, End, ProcessOutcome};
+use super::sandbox::Layer;
 use super::spawn::{self, OnParentDeath};
 use super::sweep;
 
@@ -27,12 +28,20 @@ const GRACE: Duration = Duration::from_secs(2);
 const DRAIN: Duration = Duration::from_secs(2);
 /// How often the leader is looked at where no pidfd can announce its end.
 const GLANCE: Duration = Duration::from_millis(20);
+/// How often the processes of a command are counted.
+const LOOK: Duration = Duration::from_millis(50);
+/// How many processes a command may have at once; threads do not count here.
+const MAX_AT_ONCE: u64 = 1_000;
+/// What the record says when there were too many.
+const CROWDED: &str = "[nightloop ended it: more than 1000 processes at once]\n";
 
 /// Runs the command until it is over and nothing of it is left. `stop` closing means: cancel.
 pub(super) fn supervise(mut spec: CommandSpec, stop: PipeReader) -> ProcessOutcome {
     let call = process::new_call_id();
-    let spawned = process::build(&mut spec, &call)
-        .and_then(|command| spawn::spawn(command, OnParentDeath::Kill).map_err(|error| why_not(&spec, &error)));
+    let _here = sweep::Presence::new();
+    let spawned = process::build(&mut spec, &call).and_then(|command| {
+        spawn::spawn(command, OnParentDeath::Kill, spec.confinement.clone()).map_err(|error| why_not(&spec, &error))
+    });
     let mut child = match spawned {
         Ok(child) => child,
         Err(why) => return ProcessOutcome::without_output(End::NotStarted(why)),
@@ -42,10 +51,18 @@ pub(super) fn supervise(mut spec: CommandSpec, stop: PipeReader) -> ProcessOutco
     let mut pipes = Pipes::new(&mut child, &spec);
     let exit = Exit::of(leader);
 
-    let stopped = match pipes.pump(Some(&exit), Some(&stop), after(spec.timeout)) {
+    let crowd = spec.confinement.as_ref().filter(|worn| !worn.lacks(Layer::Limits)).map(|_| Crowd::of(leader, since));
+    let mut rush = None;
+    let stopped = match pipes.pump_watching(Some(&exit), Some(&stop), after(spec.timeout), crowd) {
         Wake::Ended => None,
         Wake::Deadline => Some(End::TimedOut),
         Wake::Stopped => Some(End::Cancelled),
+        Wake::Crowded => {
+            signal_group(leader, Signal::KILL);
+            rush = Some(sweep::Rush::begin());
+            pipes.stderr.kept.push(CROWDED.as_bytes());
+            Some(End::Signaled(Signal::KILL.as_raw()))
+        }
     };
     let mut seen = BTreeSet::new();
     if stopped.is_some() {
@@ -56,10 +73,18 @@ pub(super) fn supervise(mut spec: CommandSpec, stop: PipeReader) -> ProcessOutco
         pipes.pump(Some(&exit), None, after(GRACE));
         seen.extend(sweep::descendants(leader));
     }
+    if spec.confinement.as_ref().is_some_and(|worn| worn.lacks(Layer::Sweep)) {
+        // Only for tests of the tests: as if nobody cleaned up.
+        let status = child.wait().ok();
+        spawn::disown(leader);
+        let end = stopped.unwrap_or_else(|| End::Exited(status.and_then(|status| status.code()).unwrap_or(-1)));
+        return ProcessOutcome::without_output(end);
+    }
     signal_group(leader, Signal::KILL);
     // The signal is on its way; a leader in an uninterruptible wait is given up, not waited for.
     pipes.pump(Some(&exit), None, after(GRACE));
     sweep::end_call(&call, leader, since, &seen);
+    drop(rush);
     let status = if exit.happened() { child.wait().ok() } else { child.try_wait().ok().flatten() };
     spawn::disown(leader);
     pipes.stdin = None;
@@ -136,6 +161,32 @@ enum Wake {
     Ended,
     Deadline,
     Stopped,
+    /// There are more processes than a command may start.
+    Crowded,
+}
+
+/// Counts the processes of a command now and then. The kernel's own limit does not hold the superuser, and
+/// counts what other programs of the same user start.
+struct Crowd {
+    leader: u32,
+    since: u64,
+    /// How many there were on the whole machine: as long as there are not many more, nobody need count.
+    before: u64,
+    next: Instant,
+}
+
+impl Crowd {
+    fn of(leader: u32, since: u64) -> Self {
+        Self { leader, since, before: sweep::running(), next: Instant::now() + LOOK }
+    }
+
+    fn is_too_large(&mut self) -> bool {
+        if Instant::now() < self.next {
+            return false;
+        }
+        self.next = Instant::now() + LOOK;
+        sweep::running() > self.before + MAX_AT_ONCE && sweep::count(self.leader, self.since) as u64 > MAX_AT_ONCE
+    }
 }
 
 /// One output stream: its pipe while open, and what is kept of it.
@@ -187,7 +238,21 @@ impl<'a> Pipes<'a> {
 
     /// Moves bytes until something happens.
     fn pump(&mut self, exit: Option<&Exit>, stop: Option<&PipeReader>, deadline: Instant) -> Wake {
+        self.pump_watching(exit, stop, deadline, None)
+    }
+
+    /// The same, with an eye on the number of processes.
+    fn pump_watching(
+        &mut self,
+        exit: Option<&Exit>,
+        stop: Option<&PipeReader>,
+        deadline: Instant,
+        mut crowd: Option<Crowd>,
+    ) -> Wake {
         loop {
+            if crowd.as_mut().is_some_and(Crowd::is_too_large) {
+                return Wake::Crowded;
+            }
             match exit {
                 Some(exit) if exit.happened() => return Wake::Ended,
                 None if self.stdout.pipe.is_none() && self.stderr.pipe.is_none() => {
@@ -201,6 +266,7 @@ impl<'a> Pipes<'a> {
             }
             let handle = exit.and_then(|exit| exit.handle.as_ref());
             let wait = if exit.is_some() && handle.is_none() { left.min(GLANCE) } else { left };
+            let wait = if crowd.is_some() { wait.min(LOOK) } else { wait };
             let ready = self.poll(handle.map(AsFd::as_fd), stop.map(AsFd::as_fd), wait);
             if ready.stop {
                 return Wake::Stopped;

@@ -4,8 +4,10 @@
 //! fork. The environment is inherited through both, so every command carries two markers: one
 //! for the run, one for the call. Here `/proc` is read for them.
 //!
-//! Not covered: a process that dropped or overwrote its environment *and* left its session *and*
-//! lost its parent. Only a pid namespace catches that one.
+//! A confined process that dropped its environment *and* left its session *and* lost its parent is
+//! known by two things it cannot shed: the filter it wears, and that orphans come to us. It is ended
+//! when no other command runs, because then it belongs to nobody else. Not covered: such a process of
+//! an engine that was itself killed, and such an unconfined one. Only a pid namespace catches those.
 //!
 //! Invariants: never signals ourselves; a signal goes to the process that was examined, not to a
 //! later one with the same pid; never reaps a child that has a waiter (`spawn::owned`). All
@@ -17,9 +19,9 @@ pub const RUN_VAR: &str = "NIGHTLOOP_RUN";
 pub(super) const CALL_VAR: &str = "NIGHTLOOP_CALL";
 
 #[cfg(target_os = "linux")]
-pub use linux::{become_subreaper, survivors, sweep};
+pub(super) use linux::{Rush, count, descendants, end_call, running, start_time};
 #[cfg(target_os = "linux")]
-pub(super) use linux::{descendants, end_call, start_time};
+pub use linux::{become_subreaper, survivors, sweep};
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
@@ -41,11 +43,42 @@ mod elsewhere {
     pub fn start_time(_pid: u32) -> u64 {
         0
     }
+    pub struct Rush;
+    impl Rush {
+        pub fn begin() -> Self {
+            Self
+        }
+    }
+    pub fn running() -> u64 {
+        0
+    }
+    pub fn count(_leader: u32, _since: u64) -> usize {
+        0
+    }
 }
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{become_subreaper, survivors, sweep};
+pub(super) use elsewhere::{Rush, count, descendants, end_call, running, start_time};
 #[cfg(not(target_os = "linux"))]
-pub(super) use elsewhere::{descendants, end_call, start_time};
+pub use elsewhere::{become_subreaper, survivors, sweep};
+
+/// The commands that run now, in this process.
+static PRESENT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+
+/// A command runs as long as this lives.
+pub(super) struct Presence(());
+
+impl Presence {
+    pub(super) fn new() -> Self {
+        PRESENT.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        Self(())
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        PRESENT.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+    }
+}
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -56,7 +89,7 @@ mod linux {
 
     use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
-    use super::{CALL_VAR, RUN_VAR};
+    use super::{CALL_VAR, PRESENT, RUN_VAR};
     use crate::tool::spawn;
 
     /// A killed process may need time to leave the kernel; one in an uninterruptible wait never
@@ -132,8 +165,67 @@ mod linux {
                 && process.pid != leader
                 && (process.session == leader
                     || seen.contains(&(process.pid, process.started))
+                    || is_nobodys(process)
                     || carries(process.pid, &needle))
         })
+    }
+
+    /// An orphan that came to us, wears a filter that we do not wear, and can belong to no other command.
+    fn is_nobodys(process: &Process) -> bool {
+        IS_SUBREAPER.load(Ordering::Relaxed)
+            && PRESENT.load(Ordering::SeqCst) <= 1
+            && process.parent == std::process::id()
+            && !spawn::owned().contains(&process.pid)
+            && filters(process.pid) > filters(std::process::id())
+    }
+
+    /// How many filters on system calls a process wears.
+    fn filters(pid: u32) -> u32 {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("Seccomp_filters:"));
+        line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+    }
+
+    /// More of the processor for us, against thousands of processes that all want it. Only the superuser may, and
+    /// only for the superuser is it needed: everybody else's crowd stops growing at the kernel's limit.
+    pub struct Rush(());
+
+    /// Sessions share the processor evenly; each has a niceness of its own here.
+    const OF_SESSION: &str = "/proc/self/autogroup";
+
+    impl Rush {
+        pub fn begin() -> Self {
+            let _ = fs::write(OF_SESSION, "-20");
+            // Of this thread, which ends with the command.
+            let _ = rustix::process::setpriority_process(None, -20);
+            Self(())
+        }
+    }
+
+    impl Drop for Rush {
+        fn drop(&mut self) {
+            let _ = fs::write(OF_SESSION, "0");
+        }
+    }
+
+    /// The number of processes and threads on this machine; cheap, since the kernel keeps it.
+    pub fn running() -> u64 {
+        let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let field = text.split_ascii_whitespace().nth(3).and_then(|field| field.split_once('/'));
+        field.and_then(|(_, all)| all.parse().ok()).unwrap_or(0)
+    }
+
+    /// The processes of a call, as far as they can be told without reading environments.
+    pub fn count(leader: u32, since: u64) -> usize {
+        let table = table();
+        let ourselves = std::process::id();
+        let alone = PRESENT.load(Ordering::SeqCst) <= 1;
+        let of_call = |process: &&Process| {
+            // With other commands about, an orphan may be theirs.
+            let orphan = alone && process.parent == ourselves && process.session != leader;
+            process.started >= since && (process.session == leader || descends(process, leader, &table) || orphan)
+        };
+        table.values().filter(of_call).count()
     }
 
     /// The live descendants of a process, each as pid and start time. To be taken while it

@@ -80,7 +80,6 @@ async fn version(here: &Path, program: &Path, arguments: &[&str]) -> Result<Stri
     let argv = std::iter::once(program.to_string_lossy().into_owned()).chain(arguments.iter().map(|&a| a.to_owned()));
     let mut spec = CommandSpec::new(argv.collect(), here, MARKER);
     spec.timeout = VERSION_LIMIT;
-    spec.access = process::Access::ReadOnly;
     let outcome = process::run(spec, &CancellationToken::new()).await;
     match outcome.end {
         End::Exited(0) => {

@@ -35,13 +35,15 @@ pub struct Ready {
     pub prompt: Vec<Safe>,
     /// What the operator should know before the start.
     pub notes: Vec<Safe>,
+    /// What would be enforced around commands here, if that is known.
+    pub sandbox: Safe,
     offset: usize,
     size: (u16, u16),
 }
 
 impl Ready {
     pub fn new(declared: LoopFile, workspace: Safe, prompt: Vec<Safe>, notes: Vec<Safe>) -> Self {
-        Self { declared, workspace, prompt, notes, offset: 0, size: (80, 22) }
+        Self { declared, workspace, prompt, notes, sandbox: Safe::default(), offset: 0, size: (80, 22) }
     }
 
     /// The room it was given, so that pages can be turned.
@@ -261,6 +263,9 @@ impl Ready {
             Some(SandboxMode::Off) => {
                 body.entry("sandbox", "off: agents and checks run with your rights", Role::Warning)
             }
+        }
+        if !self.sandbox.as_str().is_empty() && self.declared.sandbox.mode != Some(SandboxMode::Off) {
+            body.entry("", self.sandbox.as_str(), Role::Muted);
         }
         let decl = self.declared.decisions.as_ref();
         let patience = Patience {

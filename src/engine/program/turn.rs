@@ -19,7 +19,8 @@ use crate::agent::{CallError, ProgramFault, Usage, acp};
 use crate::model::act::Act;
 use crate::model::decimal::Exact;
 use crate::model::loop_file::{AgentDecl, BackendName, PriceDecl, ProgramProfile, PromptBy};
-use crate::tool::process::{self, Access, CommandSpec, End, Wires};
+use crate::tool::process::{self, CommandSpec, End, Wires};
+use crate::tool::sandbox::Confinement;
 
 /// The longest silence when loop.yaml does not say: a build may take its time.
 const DEFAULT_SILENCE: Duration = Duration::from_secs(900);
@@ -72,6 +73,18 @@ impl Program {
         program.rsplit('/').next().unwrap_or(program).to_owned()
     }
 
+    /// Folders that it may write besides the workspace: its own, and what is declared. `~` is the home folder.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+        let own = if self.speaks_acp { &[] } else { cli::own_folders(self.profile) };
+        let own = own.iter().filter_map(|folder| Some(home.as_ref()?.join(folder)));
+        let declared = self.write.iter().map(|folder| match (folder.strip_prefix("~"), &home) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => folder.clone(),
+        });
+        own.chain(declared).collect()
+    }
+
     /// Can it be given our tools?
     pub fn takes_tools(&self) -> bool {
         self.speaks_acp || cli::takes_tools(self.profile)
@@ -118,6 +131,7 @@ impl Heard {
 pub struct Turn<'a> {
     pub task: &'a Task,
     pub run_marker: &'a str,
+    pub confinement: Option<Arc<Confinement>>,
     /// What earlier turns of the same session used.
     pub earlier: Usage,
     pub tell: mpsc::Sender<News>,
@@ -139,9 +153,13 @@ pub async fn run(program: &Program, turn: Turn<'_>) -> Result<Finished, CallErro
     // Silence and the turn's limit are watched by whoever attends, who knows about waiting for people.
     spec.timeout = Duration::from_secs(7 * 24 * 3600);
     spec.keep_bytes = KEEP_STDERR;
-    spec.access = if task.read_only { Access::ReadOnly } else { Access::ReadWrite };
+    spec.confinement = turn.confinement.clone();
     let passed = program.env.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
     spec.env = passed.chain(env).collect();
+    if turn.confinement.is_some() && program.profile == ProgramProfile::Claude {
+        // As the superuser it works without asking only when it is told that somebody else holds it.
+        spec.env.push(("IS_SANDBOX".to_owned(), "1".to_owned()));
+    }
     let broken = |e: std::io::Error| not_started(&format!("no pipe: {e}"));
     let (from_program, its_stdout) = std::io::pipe().map_err(broken)?;
     let (its_stdin, to_program) = std::io::pipe().map_err(broken)?;

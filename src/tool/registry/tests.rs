@@ -23,6 +23,7 @@ fn bench() -> Bench {
         run_marker: format!("tools-{}", crate::tool::process::new_call_id()),
         cancel: CancellationToken::new(),
         protected: vec!["AGENTS.md".into(), "evidence/".into()],
+        confinement: None,
     };
     Bench { folder, ctx }
 }
@@ -58,11 +59,13 @@ impl Bench {
 
 #[test]
 fn catalogue_depends_on_access() {
-    let names = |access| catalogue(access).iter().map(|tool| tool.name).collect::<Vec<_>>();
+    let names = |access| catalogue(access, false).iter().map(|tool| tool.name).collect::<Vec<_>>();
     assert_eq!(names(Access::ReadOnly), ["glob_search", "grep_search", "read_file"]);
     let all = ["bash", "edit_file", "glob_search", "grep_search", "read_file", "write_file"];
     assert_eq!(names(Access::ReadWrite), all);
-    for tool in catalogue(Access::ReadWrite) {
+    let held: Vec<_> = catalogue(Access::ReadOnly, true).iter().map(|tool| tool.name).collect();
+    assert_eq!(held, ["bash", "glob_search", "grep_search", "read_file"]);
+    for tool in catalogue(Access::ReadWrite, false) {
         assert_eq!(tool.input_schema["additionalProperties"], false, "{}", tool.name);
         assert_eq!(tool.input_schema["type"], "object");
         assert!(tool.input_schema.get("$schema").is_none() && tool.input_schema.get("title").is_none());
@@ -70,7 +73,7 @@ fn catalogue_depends_on_access() {
             assert!(field["type"].is_string(), "{} {name}: {field}", tool.name);
         }
     }
-    let bash = &catalogue(Access::ReadWrite)[0].input_schema;
+    let bash = &catalogue(Access::ReadWrite, false)[0].input_schema;
     assert_eq!(bash["required"], json!(["command"]));
     assert_eq!(bash["properties"]["timeout_seconds"]["type"], "integer");
     let mut bench = bench();
@@ -83,7 +86,7 @@ fn catalogue_depends_on_access() {
 #[test]
 fn malformed_inputs_are_told() {
     let bench = bench();
-    for tool in catalogue(Access::ReadWrite) {
+    for tool in catalogue(Access::ReadWrite, false) {
         let field = tool.input_schema["required"][0].as_str().unwrap().to_owned();
         let inputs = [
             json!(null),

@@ -1,0 +1,204 @@
+//! Namespaces around a child: a network with nothing but itself, and a file system that is read-only except
+//! where the policy says otherwise.
+//!
+//! The second is more than Landlock gives: Landlock does not know owners, modes, times and attributes of files,
+//! nor sockets with a path before Linux 7.1. It is used where it can be had, and the level says so.
+//!
+//! Invariants: all strings are ready before the fork; a mount that should protect and cannot be made is an error.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::process::DumpableBehavior;
+use rustix::thread::UnshareFlags;
+
+use super::Confinement;
+use super::policy::Policy;
+use crate::model::loop_file::NetworkDecl;
+use crate::tool::spawn::{self, MountChange, OnParentDeath};
+
+/// The namespaces of a child.
+pub(in crate::tool) struct Spaces {
+    flags: UnshareFlags,
+    /// In a user namespace: we are who we were.
+    ids: Option<Ids>,
+    mounts: Option<Mounts>,
+}
+
+struct Ids {
+    user: Vec<u8>,
+    group: Vec<u8>,
+}
+
+struct Mounts {
+    writable: Vec<CString>,
+    /// Each with what is put over it.
+    hidden: Vec<(CString, CString)>,
+    /// The hidden ones that lie in a writable place.
+    hidden_within: Vec<CString>,
+}
+
+impl Spaces {
+    /// What a policy needs; nothing, if it needs none.
+    pub(super) fn ready(policy: &Policy, user: bool, mounts: bool, network: bool) -> Result<Option<Self>, String> {
+        if !mounts && !network {
+            return Ok(None);
+        }
+        let mut flags = UnshareFlags::empty();
+        flags.set(UnshareFlags::NEWUSER, user);
+        flags.set(UnshareFlags::NEWNS, mounts);
+        flags.set(UnshareFlags::NEWNET, network);
+        let ids = user.then(|| Ids {
+            user: format!("{0} {0} 1\n", rustix::process::geteuid().as_raw()).into_bytes(),
+            group: format!("{0} {0} 1\n", rustix::process::getegid().as_raw()).into_bytes(),
+        });
+        let mounts = if mounts { Some(Mounts::ready(policy)?) } else { None };
+        Ok(Some(Self { flags, ids, mounts }))
+    }
+
+    /// The least of a kind, to find out whether it can be had.
+    pub(super) fn trial(user: bool, mounts: bool, network: bool) -> (Policy, Option<Self>) {
+        let network_decl = if network { NetworkDecl::Loopback } else { NetworkDecl::Off };
+        let temporary = std::env::temp_dir();
+        let policy = Policy {
+            write: temporary.canonicalize().into_iter().collect(),
+            read: Vec::new(),
+            hidden: Vec::new(),
+            network: network_decl,
+            local_sockets: false,
+            read_only: false,
+            tmp: temporary,
+            void: PathBuf::new(),
+            walked: Vec::new(),
+        };
+        let spaces = Self::ready(&policy, user, mounts, network).ok().flatten();
+        (policy, spaces)
+    }
+
+    /// In the child.
+    pub(super) fn enter(&self, folder: Option<&CStr>) -> io::Result<()> {
+        if self.ids.is_some() {
+            // A child of an unreadable engine may not write its own maps.
+            rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+        }
+        spawn::unshare(self.flags)?;
+        if let Some(ids) = &self.ids {
+            write_to(c"/proc/self/setgroups", b"deny")?;
+            write_to(c"/proc/self/uid_map", &ids.user)?;
+            write_to(c"/proc/self/gid_map", &ids.group)?;
+            rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+        }
+        if self.flags.contains(UnshareFlags::NEWNET) {
+            raise_loopback()?;
+        }
+        if let Some(mounts) = &self.mounts {
+            mounts.make()?;
+            // The folder we stand in is still that of the old, now read-only mount.
+            if let Some(folder) = folder {
+                rustix::process::chdir(folder)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Mounts {
+    fn ready(policy: &Policy) -> Result<Self, String> {
+        let void = text(&policy.void)?;
+        let mut hidden = Vec::new();
+        let mut hidden_within = Vec::new();
+        for path in &policy.hidden {
+            let over = if path.is_dir() { void.clone() } else { c"/dev/null".to_owned() };
+            if policy.write.iter().any(|writable| path.starts_with(writable)) {
+                hidden_within.push(text(path)?);
+            }
+            hidden.push((text(path)?, over));
+        }
+        let writable: Result<Vec<_>, String> = policy.write.iter().map(|path| text(path)).collect();
+        Ok(Self { writable: writable?, hidden, hidden_within })
+    }
+
+    fn make(&self) -> io::Result<()> {
+        // Nothing that happens here may reach the world outside, nor the other way round.
+        spawn::change_mounts(c"/", true, MountChange::Private)?;
+        for path in &self.writable {
+            unless_gone(rustix::mount::mount_bind_recursive(path.as_c_str(), path.as_c_str()))?;
+        }
+        for (path, over) in &self.hidden {
+            unless_gone(rustix::mount::mount_bind(over.as_c_str(), path.as_c_str()))?;
+        }
+        spawn::change_mounts(c"/", true, MountChange::ReadOnly)?;
+        for path in &self.writable {
+            // Where the system was read-only before us it stays so, which the command will find out.
+            if spawn::change_mounts(path, true, MountChange::Writable).is_err() {
+                let _ = spawn::change_mounts(path, false, MountChange::Writable);
+            }
+        }
+        for path in &self.hidden_within {
+            unless_gone(spawn::change_mounts(path, false, MountChange::ReadOnly))?;
+        }
+        Ok(())
+    }
+}
+
+/// What has gone since the policy was made needs no protection.
+fn unless_gone(result: rustix::io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(Errno::NOENT) => Ok(()),
+        other => other.map_err(io::Error::from),
+    }
+}
+
+fn text(path: &Path) -> Result<CString, String> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| format!("{} holds a NUL byte", path.display()))
+}
+
+fn write_to(path: &CStr, bytes: &[u8]) -> io::Result<()> {
+    let file = rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let written = rustix::io::write(file, bytes)?;
+    if written == bytes.len() { Ok(()) } else { Err(io::Error::from(Errno::IO)) }
+}
+
+/// Brings `lo`, always the first device of a new network, up.
+fn raise_loopback() -> io::Result<()> {
+    const LENGTH: usize = 32;
+    const NEW_LINK: u16 = 16;
+    const ERROR: u16 = 2;
+    const REQUEST_AND_ACKNOWLEDGE: u16 = 1 | 4;
+    const UP: u32 = 1;
+    let mut message = [0_u8; LENGTH];
+    message[0..4].copy_from_slice(&(LENGTH as u32).to_ne_bytes());
+    message[4..6].copy_from_slice(&NEW_LINK.to_ne_bytes());
+    message[6..8].copy_from_slice(&REQUEST_AND_ACKNOWLEDGE.to_ne_bytes());
+    // After the header: family and type, then the index of the device, its flags, and which of them to change.
+    message[20..24].copy_from_slice(&1_i32.to_ne_bytes());
+    message[24..28].copy_from_slice(&UP.to_ne_bytes());
+    message[28..32].copy_from_slice(&UP.to_ne_bytes());
+    let flags = SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
+    rustix::net::send(&socket, &message, SendFlags::empty())?;
+    let mut answer = [0_u8; 128];
+    let (length, _) = rustix::net::recv(&socket, &mut answer, RecvFlags::empty())?;
+    let is_answer = length >= 20 && answer[4..6] == ERROR.to_ne_bytes();
+    if is_answer && answer[16..20] == [0; 4] { Ok(()) } else { Err(io::Error::from(Errno::PERM)) }
+}
+
+/// Can a child really enter these?
+pub(super) fn works((policy, spaces): (Policy, Option<Spaces>)) -> bool {
+    let Some(spaces) = spaces else { return false };
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", ":"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.current_dir("/").env_clear();
+    let confinement = Arc::new(Confinement::only(policy, spaces));
+    let Ok(mut child) = spawn::spawn(command, OnParentDeath::Kill, Some(confinement)) else { return false };
+    let ended = child.wait().is_ok_and(|status| status.success());
+    spawn::disown(child.id());
+    ended
+}

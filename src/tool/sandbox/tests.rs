@@ -1,0 +1,54 @@
+use super::*;
+
+const FULL: Level = Level { landlock: 7, seccomp: true, mounts: true, loopback: true, user: true };
+
+fn declared(mode: Option<SandboxMode>, network: Option<NetworkDecl>) -> SandboxDecl {
+    SandboxDecl { mode, network, ..SandboxDecl::default() }
+}
+
+#[test]
+fn nobody_watching_means_required() {
+    let weak = Level::default();
+    let plain = SandboxDecl::default();
+    let refusal = decide_at(&plain, true, weak).unwrap_err();
+    assert!(refusal.message.contains("Landlock is not there"), "{refusal:?}");
+    assert!(refusal.hint.contains("mode: off"));
+    let watched = decide_at(&plain, false, weak).unwrap();
+    assert_eq!((watched.level.name.as_str(), watched.is_confined()), ("none", false));
+    assert!(watched.warnings[0].contains("weaker than it should be"));
+}
+
+#[test]
+fn the_name_says_what_is_in_force() {
+    let plain = decide_at(&SandboxDecl::default(), true, FULL).unwrap();
+    assert_eq!(plain.level.name, "landlock 7 + seccomp + mounts, network off");
+    let off = decide_at(&declared(Some(SandboxMode::Off), None), true, FULL).unwrap();
+    assert_eq!((off.level.name.as_str(), off.is_confined()), ("off", false));
+}
+
+#[test]
+fn loopback_without_namespaces() {
+    let level = Level { loopback: false, ..FULL };
+    let required = declared(Some(SandboxMode::Required), Some(NetworkDecl::Loopback));
+    assert!(decide_at(&required, false, level).unwrap_err().message.contains("network namespace"));
+    let preferred = declared(Some(SandboxMode::Preferred), Some(NetworkDecl::Loopback));
+    let in_force = decide_at(&preferred, false, level).unwrap();
+    assert_eq!(in_force.network, NetworkDecl::Off);
+    assert!(in_force.warnings[0].contains("no network at all"));
+    assert_eq!(decide_at(&required, false, FULL).unwrap().network, NetworkDecl::Loopback);
+}
+
+#[test]
+fn one_confinement_serves_until_the_world_changes() {
+    let (workspace, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let plain = SandboxDecl::default();
+    let in_force = decide(&plain, true).unwrap();
+    let run = format!("test-{}", crate::tool::process::new_call_id());
+    let sandbox = Sandbox::open(&plain, in_force, workspace.path(), state.path(), &run).unwrap();
+    let first = sandbox.for_tool(Access::ReadOnly).unwrap().unwrap();
+    assert!(first.is_read_only() && sandbox.holds_read_only());
+    assert!(!sandbox.for_tool(Access::ReadWrite).unwrap().unwrap().is_read_only());
+    let off = decide(&declared(Some(SandboxMode::Off), None), true).unwrap();
+    let open = Sandbox::open(&plain, off, workspace.path(), state.path(), &run).unwrap();
+    assert!(open.for_tool(Access::ReadOnly).unwrap().is_none() && !open.holds_read_only());
+}
