@@ -45,10 +45,11 @@ pub async fn open(
     speed: Speed,
 ) -> Result<Opened, EngineError> {
     match wanted {
-        Wanted::New { workspace, declaration } => {
+        Wanted::New { workspace, mut declaration } => {
             preflight(&workspace, &declaration.file)?;
-            let agents = Agents::prepare(&declaration.file, &workspace, speed).await?;
+            let agents = Agents::prepare(&declaration.file, &workspace, root.path(), speed).await?;
             check_prices(&declaration.file, &agents)?;
+            declaration.notes.extend(agents.warnings.iter().cloned());
             let session = Session::create(root, &workspace, *declaration, attendance)?;
             Ok(Opened { session, agents })
         }
@@ -68,7 +69,7 @@ pub async fn open(
                 });
             }
             // A missing key must not count as a try that got nowhere.
-            let agents = Agents::prepare(state.loop_file(), &workspace, speed).await?;
+            let agents = Agents::prepare(state.loop_file(), &workspace, root.path(), speed).await?;
             let session = Session::resume(root, &run, attendance, insist)?;
             // What a killed engine left running must not race with what comes next.
             process::sweep(session.state.run().as_str());

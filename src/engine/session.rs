@@ -67,6 +67,8 @@ impl Attendance {
 pub struct Declaration {
     pub file: LoopFile,
     pub sha256: Digest,
+    /// What the operator should know before the start.
+    pub notes: Vec<String>,
 }
 
 /// Reads loop.yaml with its limits. Nothing is written.
@@ -103,7 +105,7 @@ pub fn read_declaration(path: &Path) -> Result<Declaration, EngineError> {
             hint: Some("add at least one criterion with a `check`".to_owned()),
         }));
     }
-    Ok(Declaration { file, sha256: Digest::of(&bytes) })
+    Ok(Declaration { file, sha256: Digest::of(&bytes), notes: Vec::new() })
 }
 
 impl Session {
@@ -268,8 +270,8 @@ pub fn draft(iteration: Option<u32>, event: &Event) -> Result<Draft, EngineError
 
 fn run_started(run: &RunId, declaration: Declaration, patience: Patience) -> RunStarted {
     let budget = budget::effective(&declaration.file.budget, declaration.file.profile);
-    let warnings =
-        budget.clamps.iter().map(|c| format!("{} {} was raised to {}", c.limit, c.requested, c.used)).collect();
+    let clamped = budget.clamps.iter().map(|c| format!("{} {} was raised to {}", c.limit, c.requested, c.used));
+    let warnings = clamped.chain(declaration.notes).collect();
     RunStarted {
         run: run.clone(),
         engine_version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -13,8 +13,11 @@ use crate::model::loop_file::LoopFile;
 use crate::model::northstar::{self, Metric};
 use crate::model::rung::{self, Rung};
 
-use super::event::{BackpressureSeen, BudgetCut, NorthstarRead, Phase, Probe, ProbeResult, RunHalted, RunStarted};
+use super::event::{
+    BackpressureSeen, BudgetCut, NorthstarRead, Phase, Probe, ProbeResult, RateLeft, RunHalted, RunStarted,
+};
 use super::iteration::Iteration;
+use super::ledger::Ledger;
 use super::operator::Operator;
 use super::state::State;
 
@@ -63,6 +66,9 @@ pub struct RunState {
     pub compacted_before: Option<u32>,
     pub compactions: Vec<learnings::CompactionLog>,
     pub spent: Spent,
+    pub ledger: Ledger,
+    /// What the server of the latest reply said is left of its rate limits.
+    pub rate: Option<RateLeft>,
     pub time: Timekeeper,
     pub cut: Option<BudgetCut>,
     pub backpressure: Option<BackpressureSeen>,
@@ -99,6 +105,8 @@ impl RunState {
             compacted_before: None,
             compactions: Vec::new(),
             spent: Spent { cost_usd: Some(Exact::ZERO), ..Spent::default() },
+            ledger: Ledger::default(),
+            rate: None,
             time: Timekeeper::default(),
             cut: None,
             backpressure: None,

@@ -145,6 +145,11 @@ pub struct LlmFailed {
     pub message: String,
     /// How long is waited before the next attempt; `None`: there is none.
     pub wait_millis: Option<u64>,
+    /// What the server had counted before the attempt broke off: it is owed all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Exact>,
 }
 
 /// A message of ours was added to the conversation.
