@@ -115,7 +115,9 @@ fn from_file(name: &str, path: &Path, workspace: &Path) -> Result<Key, EngineErr
     };
     let unreadable = |e: std::io::Error| failed(format!("cannot be read: {e}"), "check the path".to_owned());
     let real = path.canonicalize().map_err(unreadable)?;
-    if real.starts_with(workspace) {
+    // Both as they really are: either may be named through links, or from where one stands.
+    let workspace = workspace.canonicalize().map_err(unreadable)?;
+    if real.starts_with(&workspace) {
         let hint = "move it out of the workspace: agents can read everything in there".to_owned();
         return Err(failed("is inside the workspace".to_owned(), hint));
     }

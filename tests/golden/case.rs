@@ -167,7 +167,7 @@ impl Case {
         json!([{"calls": calls}])
     }
 
-    fn script(&self) -> Value {
+    pub fn script(&self) -> Value {
         let mut steps = Vec::new();
         for iteration in 0..SCRIPTED {
             for role in ["scout", "solver", "skeptic"] {

@@ -21,3 +21,5 @@ mod northstar;
 mod rung;
 mod stop;
 mod tools;
+mod usage;
+mod wire;
