@@ -81,9 +81,7 @@ pub struct Usage {
 impl Usage {
     /// All tokens of the prompt, cached or not.
     pub fn prompt(&self) -> u64 {
-        self.input_tokens
-            .saturating_add(self.cache_creation_input_tokens)
-            .saturating_add(self.cache_read_input_tokens)
+        self.input_tokens.saturating_add(self.cache_creation_input_tokens).saturating_add(self.cache_read_input_tokens)
     }
 
     /// All tokens of the call. Thinking is part of the output and not counted twice.
@@ -114,10 +112,15 @@ pub struct RateWindow {
 pub enum Delta<'a> {
     Text(&'a str),
     Thinking(&'a str),
-    ToolStarted { name: &'a str },
+    ToolStarted {
+        name: &'a str,
+    },
     ToolInput(&'a str),
     /// What the server has counted so far: owed even if the reply never ends. `last`: it also says why it stops.
-    Usage { usage: Usage, last: bool },
+    Usage {
+        usage: Usage,
+        last: bool,
+    },
     /// What the server says is left of its rate limits; comes before the first piece.
     Limits(&'a RateLimits),
 }
@@ -166,7 +169,8 @@ pub fn has_open_server_tool(message: &str) -> bool {
         tool_use_id: Option<String>,
     }
     let Ok(Content { content }) = serde_json::from_str::<Content>(message) else { return false };
-    let answered = |id: &Option<String>| content.iter().any(|part| part.tool_use_id.is_some() && part.tool_use_id == *id);
+    let answered =
+        |id: &Option<String>| content.iter().any(|part| part.tool_use_id.is_some() && part.tool_use_id == *id);
     content.iter().any(|part| part.r#type == "server_tool_use" && !answered(&part.id))
 }
 

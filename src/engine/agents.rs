@@ -8,9 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::gate::{Verdict, Why};
 use crate::agent::message::has_open_server_tool;
-use crate::agent::{
-    self, Block, CallError, Delta, NextMove, RateLimits, RateWindow, Reply, RetryClass, ToolInput,
-};
+use crate::agent::{self, Block, CallError, Delta, NextMove, RateLimits, RateWindow, Reply, RetryClass, ToolInput};
 use crate::machine::call::{CallState, CallTodo, PREFIX_MISMATCH};
 use crate::machine::event::{
     AgentEnd, AgentFinished, AgentStarted, ConversationExtended, DecisionAsked, ExtendedBecause, LlmFailed,
@@ -275,7 +273,10 @@ impl Driver<'_> {
                     Why::UsedUp => "your runs together have used up what the server allows for now",
                     Why::Asking => "another run of yours is finding out how much is left",
                 };
-                return self.wait_at_gate(key, turn, attempt, message, Duration::from_millis(millis)).await.map(|()| None);
+                return self
+                    .wait_at_gate(key, turn, attempt, message, Duration::from_millis(millis))
+                    .await
+                    .map(|()| None);
             }
             if self.total_time_left().is_zero() {
                 return Ok(None);

@@ -33,12 +33,7 @@ const MAX_RAISED_TOKENS: u32 = 128_000;
 pub type Messages = HashMap<Digest, Arc<RawValue>>;
 
 /// The request that an open call sends next.
-pub fn request(
-    call: &CallState,
-    setup: &Setup,
-    blobs: &Blobs,
-    known: &mut Messages,
-) -> Result<Request, EngineError> {
+pub fn request(call: &CallState, setup: &Setup, blobs: &Blobs, known: &mut Messages) -> Result<Request, EngineError> {
     let mut messages = Vec::with_capacity(call.messages.len());
     for digest in &call.messages {
         messages.push(message(digest, blobs, known)?);

@@ -110,9 +110,8 @@ async fn from_command(name: &str, argv: &[String], workspace: &Path, limit: Dura
 
 fn from_file(name: &str, path: &Path, workspace: &Path) -> Result<Key, EngineError> {
     let shown = path.display();
-    let failed = |why: String, hint: String| {
-        EngineError::usage(format!("agent `{name}`: api_key_file {shown} {why}"), hint)
-    };
+    let failed =
+        |why: String, hint: String| EngineError::usage(format!("agent `{name}`: api_key_file {shown} {why}"), hint);
     let unreadable = |e: std::io::Error| failed(format!("cannot be read: {e}"), "check the path".to_owned());
     let real = path.canonicalize().map_err(unreadable)?;
     // Both as they really are: either may be named through links, or from where one stands.
@@ -132,9 +131,8 @@ fn from_file(name: &str, path: &Path, workspace: &Path) -> Result<Key, EngineErr
     }
     let mut bytes = Vec::new();
     file.take(MAX_KEY_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    first_line(&bytes).ok_or_else(|| {
-        failed("holds no key".to_owned(), "put the key alone on its first line".to_owned())
-    })
+    first_line(&bytes)
+        .ok_or_else(|| failed("holds no key".to_owned(), "put the key alone on its first line".to_owned()))
 }
 
 /// `~/` is the home directory.

@@ -51,7 +51,11 @@ impl Left {
         let spent = state.spent.cost_usd.and_then(|cost| cost.checked_add(state.ledger.lost_usd?));
         Self {
             tokens: state.limits.max_total_tokens.map(|limit| limit.saturating_sub(state.spent.tokens())),
-            usd: state.limits.max_cost_usd.zip(spent).map(|(limit, spent)| limit.checked_sub(spent).unwrap_or(Exact::ZERO)),
+            usd: state
+                .limits
+                .max_cost_usd
+                .zip(spent)
+                .map(|(limit, spent)| limit.checked_sub(spent).unwrap_or(Exact::ZERO)),
         }
     }
 
@@ -186,7 +190,8 @@ impl Meter {
     /// What a reply that never ended is owed: what the server counted, and at least what we saw of it.
     pub fn owed(&self) -> Option<Usage> {
         let mut usage = self.usage?;
-        usage.output_tokens = usage.output_tokens.max(estimate_tokens(usize::try_from(self.bytes).unwrap_or(usize::MAX)) as u64);
+        usage.output_tokens =
+            usage.output_tokens.max(estimate_tokens(usize::try_from(self.bytes).unwrap_or(usize::MAX)) as u64);
         Some(usage)
     }
 }

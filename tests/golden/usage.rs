@@ -34,7 +34,8 @@ fn end_of(ran: &Ran, role: &str) -> Value {
 #[test]
 fn the_ledger_has_every_call_with_its_cost() {
     let price = json!({"input": "4", "output": "20", "cache_read": "0.20", "cache_write": "8"});
-    let spent = json!({"usage": {"input": 2_000, "output": 1_500, "cache_read": 140_000, "cache_write": 8_000, "searches": 3}});
+    let spent =
+        json!({"usage": {"input": 2_000, "output": 1_500, "cache_read": 140_000, "cache_write": 8_000, "searches": 3}});
     let case = with(priced(one_step(), price), "scout", &spent);
     // Cut before its end, after the server had counted the input; then answered.
     let case = case.faults("solver", 0, json!([{"cut_after_bytes": 600}]));
@@ -132,7 +133,11 @@ fn every_way_a_reply_can_stop() {
         (json!([said("tool_use")]), json!("stopped"), 1),
         (json!([{"calls": report["calls"], "stop": "end_turn"}]), json!("stopped"), 1),
         (json!([{"text": "x", "faults": [{"http": 413}]}]), json!("too_large"), 1),
-        (json!([{"text": "x", "faults": [{"http": 400, "message": "prompt is too long: 2 > 1"}]}]), json!("too_large"), 1),
+        (
+            json!([{"text": "x", "faults": [{"http": 400, "message": "prompt is too long: 2 > 1"}]}]),
+            json!("too_large"),
+            1,
+        ),
         (json!([{"text": "x", "faults": [{"http": 404}]}]), json!("fatal"), 1),
         (json!([{"text": "x", "faults": [{"http": 422}]}]), json!("fatal"), 1),
     ] {
@@ -144,7 +149,8 @@ fn every_way_a_reply_can_stop() {
             ended => ended["failed"]["class"].clone(),
         };
         assert_eq!(kind, end, "{turns}: {ended}");
-        let asked = ran.events("llm.requested").iter().filter(|data| data["call"].as_str().unwrap().contains("scout")).count();
+        let asked =
+            ran.events("llm.requested").iter().filter(|data| data["call"].as_str().unwrap().contains("scout")).count();
         assert_eq!(asked, requests, "{turns}");
     }
 }
@@ -158,7 +164,8 @@ fn a_reply_cut_in_a_call_gets_the_models_whole_room_once() {
     let ran = case.run();
     // The same turn is asked again, so the script cuts it again: then the solver's part is over.
     let requested = ran.events("llm.requested");
-    let first = requested.iter().find(|data| data["call"].as_str().unwrap().contains("solver")).unwrap()["call"].clone();
+    let first =
+        requested.iter().find(|data| data["call"].as_str().unwrap().contains("solver")).unwrap()["call"].clone();
     let reserved: Vec<u64> = requested
         .iter()
         .filter(|data| data["call"] == first)
@@ -171,13 +178,15 @@ fn a_reply_cut_in_a_call_gets_the_models_whole_room_once() {
 
 #[test]
 fn a_second_mismatch_is_final() {
-    let message = "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation";
+    let message =
+        "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation";
     let agent = json!({"model": {"backend": "rehearsal", "script": "rehearsal.yaml", "model": "claude-opus-5-5"}});
     let twice = json!([{"http": 400, "message": message}, {"http": 400, "message": message}]);
     let ran = one_step().faults("scout", 0, twice).declare("agents", agent).run();
     let classes: Vec<Value> = ran.events("llm.failed").iter().map(|data| data["class"].clone()).collect();
     assert_eq!(classes, ["prefix_mismatch", "fatal"]);
-    let drops: Vec<Value> = ran.events("llm.requested").iter().take(2).map(|data| data["drop_blocks"].clone()).collect();
+    let drops: Vec<Value> =
+        ran.events("llm.requested").iter().take(2).map(|data| data["drop_blocks"].clone()).collect();
     assert_eq!(drops, [Value::Null, json!(true)]);
 }
 

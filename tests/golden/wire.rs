@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use nightloop::agent::rehearsal::{RecordedRequest, Script, Server, Speed};
 use nightloop::engine::backends::Agents;
 use nightloop::engine::conversation::{self, Messages};
+use nightloop::engine::rate::{self, RateGate};
 use nightloop::engine::session::fold_record;
 use nightloop::journal::{self, RunDir};
 use nightloop::machine::call::CallTodo;
@@ -92,7 +93,8 @@ fn every_request_is_one_that_the_vendors_types_describe() {
         json!({"model": "house-model", "web": {"search": true, "fetch": true, "allowed_domains": ["example.org"]}}),
         json!({"model": "claude-fable-5-2", "web": {"search": true, "max_uses": 2, "blocked_domains": ["a.b"]}, "cache": "1h"}),
     ];
-    let mismatch = "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation";
+    let mismatch =
+        "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation";
     let (mut seen, mut kept) = (Vec::new(), Vec::new());
     for feature in features {
         let case = Case::two_steps();
@@ -100,7 +102,8 @@ fn every_request_is_one_that_the_vendors_types_describe() {
         let case = case.faults("scout", 1, json!([{"http": 400, "message": mismatch}]));
         let (ran, wire) = run(case, feature.clone());
         for body in wire.bodies() {
-            let faults: Vec<String> = schema.iter_errors(&body).map(|e| format!("{}: {e}", e.instance_path())).collect();
+            let faults: Vec<String> =
+                schema.iter_errors(&body).map(|e| format!("{}: {e}", e.instance_path())).collect();
             assert!(faults.is_empty(), "{feature}: {faults:#?}");
             seen.push(body.clone());
             kept.push(body);
@@ -319,4 +322,30 @@ fn what_a_model_cannot_do_is_refused_before_the_start() {
         assert!(ran.ended.stderr.contains(hint), "{agent}: {}", ran.ended.stderr);
         assert!(wire.requests().is_empty() && !ran.bench.state.join("runs").exists(), "{agent}");
     }
+}
+
+#[test]
+fn what_one_run_is_told_holds_for_the_next() {
+    let case = || Case::new().check("a", "test -f a").solver(0, [write("a", "1\n")]);
+    let wire = Wire::serve(&case().script());
+    let agent = json!({"backend": "anthropic", "model": "m", "base_url": wire.url(), "api_key_env": "TEST_KEY"});
+    let case = case().declare("agents", json!({"model": agent}));
+    // Another run with the same key and model hears "come back in two seconds".
+    let gate = RateGate::of(&case.bench.state, "sk-test", "m", &wire.url());
+    let (_, ticket) = gate.ask(rate::now_ms(), 1, false);
+    let told = rate::now_ms();
+    gate.refused(ticket, Some(std::time::Duration::from_secs(2)), told);
+    let ran = case.run_with("TEST_KEY", "sk-test");
+    let came = rate::now_ms();
+    check(&ran, &Expect::exact(&["0"]));
+    let kinds: Vec<String> =
+        ran.bench.events().into_iter().map(|(kind, _)| kind).filter(|kind| kind.starts_with("llm.")).collect();
+    assert_eq!(kinds[..3], ["llm.failed", "llm.requested", "llm.responded"]);
+    let waited = &ran.events("llm.failed")[0];
+    assert_eq!((&waited["class"], &waited["attempt"]), (&json!("rate_limited"), &json!(0)));
+    assert_eq!(waited["message"], "another run of yours was told to wait");
+    assert!(came >= told + 2_000, "it ended before it may have begun");
+    // The key is in no file that the run left behind.
+    let found = std::process::Command::new("grep").args(["-rl", "sk-test"]).arg(ran.bench.dir.path()).output().unwrap();
+    assert!(found.stdout.is_empty(), "{}", String::from_utf8_lossy(&found.stdout));
 }

@@ -56,8 +56,7 @@ fn a_dated_name_is_its_model() {
 
 #[test]
 fn each_model_thinks_as_it_can() {
-    let adaptive =
-        Thinking::Adaptive { display: ThinkingDisplay::Summarized, on_mismatch: PrefixMismatch::Fail };
+    let adaptive = Thinking::Adaptive { display: ThinkingDisplay::Summarized, on_mismatch: PrefixMismatch::Fail };
     assert_eq!(settle("claude-opus-5-5", Wanted::default()).unwrap().thinking, Some(adaptive));
     let old = settle("claude-haiku-4-5", Wanted::default()).unwrap();
     assert_eq!(old.thinking, Some(Thinking::Enabled { budget_tokens: 8_192 }));

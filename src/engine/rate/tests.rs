@@ -77,7 +77,8 @@ fn answer(seen: &mut Seen) -> String {
     seen.most = seen.most.max(seen.counted);
     if seen.calls == 30 || seen.calls == 60 {
         seen.refusals += 1;
-        return "HTTP/1.1 429 Too Many\r\nretry-after-ms: 300\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_owned();
+        return "HTTP/1.1 429 Too Many\r\nretry-after-ms: 300\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            .to_owned();
     }
     let left = LIMIT.saturating_sub(seen.counted);
     let reset = jiff::Timestamp::from_millisecond(i64::try_from((window + 1) * WINDOW_MS).unwrap()).unwrap();
