@@ -171,10 +171,19 @@ impl Driver<'_> {
         let (backend, setup, gate) = (Arc::clone(&agent.backend), agent.setup.clone(), agent.gate.clone());
         let mut request = conversation::request(&call, &setup, &self.session.blobs, &mut self.messages)?;
         let mut size = Size::estimate(request.body().len());
-        if Left::of(&self.session.state).is_near(size, setup.context)
-            && let Some(tokens) = backend.count_tokens(&request).await
-        {
-            size = Size::counted(tokens);
+        if Left::of(&self.session.state).is_near(size, setup.context) {
+            let token = CancellationToken::new();
+            let counting = async {
+                tokio::select! {
+                    tokens = backend.count_tokens(&request) => tokens,
+                    () = token.cancelled() => None,
+                }
+            };
+            match self.guarded(&token, Cutoff::Agent, counting).await? {
+                Guarded::Done(tokens) => size = tokens.map_or(size, Size::counted),
+                // What came first is recorded next.
+                Guarded::Stopped(_) | Guarded::Cut(_) => return Ok(()),
+            }
         }
         let searches = conversation::searches(call.role(), &setup);
         let fit = match spend::fit(&request, size, searches, &setup, &self.session.state) {

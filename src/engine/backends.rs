@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::agent::models::{Catalogue, Facts, Settings, Wanted};
 use crate::agent::rehearsal::{Script, Server, Speed};
-use crate::agent::{Anthropic, AnthropicConfig, AuthStyle, Backend, CacheTtl, Price, Thinking, Usage};
+use crate::agent::{Anthropic, AnthropicConfig, AuthStyle, Backend, CacheTtl, ModelLimits, Price, Thinking, Usage};
 use crate::model::decimal::Exact;
 use crate::model::ids::Role;
 use crate::model::loop_file::{AgentDecl, Auth, BackendName, Effort, LoopFile, WebDecl};
@@ -51,6 +51,8 @@ pub struct Agents {
     servers: Vec<Server>,
     /// What the operator should know before the start.
     pub warnings: Vec<String>,
+    /// What servers said about their models, so that each is asked once.
+    limits: BTreeMap<(String, String), Option<ModelLimits>>,
 }
 
 /// Where agents are made.
@@ -70,7 +72,8 @@ impl Agents {
         speed: Speed,
     ) -> Result<Self, EngineError> {
         let yard = Yard { catalogue: catalogue()?, workspace, state_root, speed };
-        let mut agents = Self { by_name: BTreeMap::new(), servers: Vec::new(), warnings: Vec::new() };
+        let mut agents =
+            Self { by_name: BTreeMap::new(), servers: Vec::new(), warnings: Vec::new(), limits: BTreeMap::new() };
         for (name, decl) in declared.agents.iter() {
             let agent = match decl.backend {
                 BackendName::Anthropic => agents.anthropic(name, decl, &yard).await?,
@@ -129,7 +132,7 @@ impl Agents {
         let mut setup = yard.setup(name, decl, &model)?;
         let base_url = decl.base_url.clone().unwrap_or(defaults.base_url.clone());
         let gate = key.as_ref().map(|key| RateGate::of(yard.state_root, key.expose(), &model, &base_url));
-        let has_key = key.is_some();
+        let (has_key, asked) = (key.is_some(), (base_url.clone(), model.clone()));
         let config = AnthropicConfig {
             base_url,
             api_key: key.map(|key| key.expose().to_owned()),
@@ -143,7 +146,12 @@ impl Agents {
         };
         let backend = client(name, config)?;
         // The server knows its models better than a file does. Where it does not answer, the file has to do.
-        let live = if has_key { backend.model_limits(&model).await } else { None };
+        let live = match self.limits.get(&asked) {
+            Some(known) => *known,
+            None if has_key => backend.model_limits(&model).await,
+            None => None,
+        };
+        self.limits.insert(asked, live);
         if let Some(live) = live {
             setup.max_output = live.max_tokens.or(setup.max_output);
             setup.context = live.max_input_tokens.or(setup.context);

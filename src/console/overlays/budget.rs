@@ -284,6 +284,7 @@ mod tests {
     #[test]
     fn costs_are_shown_by_role_and_the_servers_words_are_clean() {
         let mut staged = raised();
+        staged.run.ledger.rows.clear();
         let row = |role| Row { iteration: 0, role, model: "m".to_owned() };
         let used = Used { calls: 3, input: 1_200, cache_read: 40_000, output: 900, ..Used::default() };
         staged.run.ledger.rows.insert(row(AgentRole::Scout), Used { cost_usd: Exact::parse("0.0321").ok(), ..used });
