@@ -315,7 +315,7 @@ impl Driver<'_> {
             call: key.to_owned(),
             turn,
             attempt,
-            class: class_name(RetryClass::RateLimited).to_owned(),
+            class: LlmFailed::RATE_LIMITED.to_owned(),
             message: message.to_owned(),
             wait_millis: fits.then(|| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
             usage: None,
@@ -566,7 +566,7 @@ fn live(delta: Delta<'_>) -> Option<(LiveKind, String)> {
 const fn class_name(class: RetryClass) -> &'static str {
     match class {
         RetryClass::SpendLimit => "spend_limit",
-        RetryClass::RateLimited => "rate_limited",
+        RetryClass::RateLimited => LlmFailed::RATE_LIMITED,
         RetryClass::Overloaded => "overloaded",
         RetryClass::Transient => "transient",
         RetryClass::Crashed => "crashed",

@@ -152,6 +152,16 @@ pub struct LlmFailed {
     pub cost_usd: Option<Exact>,
 }
 
+impl LlmFailed {
+    /// The class of waits that a server asked for, of this run or of another one that shares its key.
+    pub const RATE_LIMITED: &'static str = "rate_limited";
+
+    /// Could it be that no request was sent, because another run was told to wait?
+    pub fn is_only_a_wait(&self) -> bool {
+        self.class == Self::RATE_LIMITED && self.usage.is_none() && self.cost_usd.is_none()
+    }
+}
+
 /// A message of ours was added to the conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConversationExtended {
