@@ -168,8 +168,7 @@ mod tests {
     }
 
     fn rates(input: &str, output: &str, read: &str, five: &str, hour: &str) -> Rates {
-        let [input, output, cache_read, cache_write_5m, cache_write_1h] =
-            [input, output, read, five, hour].map(|text| exact(text));
+        let [input, output, cache_read, cache_write_5m, cache_write_1h] = [input, output, read, five, hour].map(exact);
         Rates { input, output, cache_read, cache_write_5m, cache_write_1h }
     }
 

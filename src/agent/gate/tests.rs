@@ -147,10 +147,10 @@ impl DayServer {
         let hour = now % (24 * 3_600_000) / 3_600_000;
         let error = match hour {
             2 => Some(http(503, None)),
-            5 | 6 if random % 4 > 0 => Some(http(429, Some(30 + random % 240))),
-            13..=15 if random % 3 > 0 => Some(http(529, (random % 2 == 0).then_some(20))),
-            20 if random % 2 == 0 => Some(CallError::Connect("reset".into())),
-            _ if random % 50 == 0 => Some(CallError::StreamCut { after_bytes: 1 }),
+            5 | 6 if !random.is_multiple_of(4) => Some(http(429, Some(30 + random % 240))),
+            13..=15 if !random.is_multiple_of(3) => Some(http(529, random.is_multiple_of(2).then_some(20))),
+            20 if random.is_multiple_of(2) => Some(CallError::Connect("reset".into())),
+            _ if random.is_multiple_of(50) => Some(CallError::StreamCut { after_bytes: 1 }),
             _ => None,
         };
         match error {
