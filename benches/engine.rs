@@ -151,6 +151,8 @@ fn big_journal(events: u64) {
                     class: "overloaded".into(),
                     message: "the model server answered 529 overloaded_error: try again".into(),
                     wait_millis: Some(0),
+                    usage: None,
+                    cost_usd: None,
                 };
                 [Event::from(requested(&call, attempt)), Event::from(failed)]
             })

@@ -171,6 +171,7 @@ fn usage(given: &serde_json::Value) -> Usage {
         cache_read_input_tokens: count("cachedReadTokens"),
         output_tokens: count("outputTokens"),
         thinking_tokens: count("thoughtTokens"),
+        ..Default::default()
     };
     // Some count thoughts beside the output, some within it: the total tells.
     if count("totalTokens") >= usage.total().saturating_add(usage.thinking_tokens) {

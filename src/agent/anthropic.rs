@@ -11,7 +11,7 @@ use super::envelope;
 use super::error::{CallError, text};
 use super::headers;
 use super::http::{self, HttpClient};
-use super::message::{Backend, Delta, Reply, Request};
+use super::message::{Backend, Delta, ModelLimits, Pending, Reply, Request};
 use super::stream::StreamReader;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -21,6 +21,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// A question beside the conversation (a model's limits, a count) must not hold it up.
+const ASIDE_LIMIT: Duration = Duration::from_secs(3);
 /// Largest request body the API takes.
 pub const MAX_REQUEST_BYTES: usize = 32 * 1024 * 1024;
 
@@ -39,6 +41,8 @@ pub struct AnthropicConfig {
     pub connect_timeout: Duration,
     /// Keeps what the server sends.
     pub recorder: Option<Arc<dyn Recorder>>,
+    /// Certificates to trust besides the system's, as PEM.
+    pub ca_pem: Option<Vec<u8>>,
 }
 
 /// Which header carries the key.
@@ -60,6 +64,7 @@ impl Default for AnthropicConfig {
             idle_timeout: Duration::from_secs(180),
             connect_timeout: Duration::from_secs(5),
             recorder: None,
+            ca_pem: None,
         }
     }
 }
@@ -73,6 +78,7 @@ impl fmt::Debug for AnthropicConfig {
             .field("version", &self.version)
             .field("idle_timeout", &self.idle_timeout)
             .field("connect_timeout", &self.connect_timeout)
+            .field("ca_pem", &self.ca_pem.is_some())
             .finish()
     }
 }
@@ -95,7 +101,8 @@ impl Anthropic {
     pub fn new(config: AnthropicConfig) -> Result<Self, CallError> {
         let url = endpoint(&config.base_url)?;
         let headers = fixed_headers(&config)?;
-        let http = HttpClient::new(&url, config.connect_timeout, config.idle_timeout)?;
+        let ca = config.ca_pem.as_deref();
+        let http = HttpClient::new(&url, config.connect_timeout, config.idle_timeout, ca)?;
         Ok(Anthropic { http, url, headers, config })
     }
 
@@ -128,6 +135,7 @@ impl Anthropic {
     ) -> Result<Reply, CallError> {
         let request_id = headers::request_id(response.headers());
         let limits = headers::rate_limits(response.headers());
+        on_delta(Delta::Limits(&limits));
         let mut reader = StreamReader::new();
         loop {
             match self.http.in_time(response.chunk()).await? {
@@ -155,6 +163,36 @@ impl Anthropic {
         })
     }
 
+    /// A small JSON answer to a question aside, in time or not at all.
+    async fn aside(&self, call: reqwest::RequestBuilder) -> Option<serde_json::Value> {
+        let answer = async {
+            let response = self.http.send(call.headers(self.headers.clone()), Take::begin(None, &[])).await.ok()?;
+            serde_json::from_slice(&self.http.start_of(response).await).ok()
+        };
+        tokio::time::timeout(ASIDE_LIMIT, answer).await.ok()?
+    }
+
+    async fn count(&self, request: &Request) -> Option<u64> {
+        let url = http::base_url(&format!("{}/count_tokens", self.url)).ok()?;
+        let mut call = self.http.post(&url).body(request.count_body());
+        if let Some(beta) = request.thinking.as_ref().and_then(|thinking| thinking.beta()) {
+            call = call.header("anthropic-beta", beta);
+        }
+        self.aside(call).await?["input_tokens"].as_u64()
+    }
+
+    async fn limits(&self, model: &str) -> Option<ModelLimits> {
+        let mut url = self.url.clone();
+        // `/v1/messages` becomes `/v1/models/…`; the name is a path segment, whatever it holds.
+        url.path_segments_mut().ok()?.pop().extend(["models", model]);
+        let facts = self.aside(self.http.get(&url)).await?;
+        let limits = ModelLimits {
+            max_input_tokens: facts["max_input_tokens"].as_u64().filter(|tokens| *tokens > 0),
+            max_tokens: facts["max_tokens"].as_u64().and_then(|n| u32::try_from(n).ok()).filter(|tokens| *tokens > 0),
+        };
+        (limits != ModelLimits::default()).then_some(limits)
+    }
+
     /// Status 200 without a stream: a portal's page, or a gateway's error object.
     async fn strange_answer(&self, response: Recorded) -> CallError {
         let body = envelope::read(&self.http.start_of(response).await);
@@ -172,6 +210,14 @@ impl Backend for Anthropic {
         on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
     ) -> Pin<Box<dyn Future<Output = Result<Reply, CallError>> + Send + 'a>> {
         Box::pin(self.attempt(request, on_delta))
+    }
+
+    fn count_tokens<'a>(&'a self, request: &'a Request) -> Pending<'a, Option<u64>> {
+        Box::pin(self.count(request))
+    }
+
+    fn model_limits<'a>(&'a self, model: &'a str) -> Pending<'a, Option<ModelLimits>> {
+        Box::pin(self.limits(model))
     }
 }
 

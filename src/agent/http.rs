@@ -27,7 +27,13 @@ pub struct HttpClient {
 }
 
 impl HttpClient {
-    pub fn new(url: &Url, connect_timeout: Duration, idle_timeout: Duration) -> Result<Self, CallError> {
+    /// `ca_pem`: certificates to trust besides the system's.
+    pub fn new(
+        url: &Url,
+        connect_timeout: Duration,
+        idle_timeout: Duration,
+        ca_pem: Option<&[u8]>,
+    ) -> Result<Self, CallError> {
         // Fails only when a provider is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder()
@@ -39,12 +45,24 @@ impl HttpClient {
         if is_loopback(url) {
             builder = builder.no_proxy();
         }
+        if let Some(pem) = ca_pem {
+            let bad = |why: String| CallError::Config(text(&format!("the ca_file holds no usable certificate: {why}")));
+            let certificates = reqwest::Certificate::from_pem_bundle(pem).map_err(|e| bad(chain(&e)))?;
+            if certificates.is_empty() {
+                return Err(bad("it has no PEM block".to_owned()));
+            }
+            builder = builder.tls_certs_merge(certificates);
+        }
         let client = builder.build().map_err(|e| CallError::Config(text(&chain(&e))))?;
         Ok(HttpClient { client, idle_timeout })
     }
 
     pub fn post(&self, url: &Url) -> RequestBuilder {
         self.client.post(url.clone())
+    }
+
+    pub fn get(&self, url: &Url) -> RequestBuilder {
+        self.client.get(url.clone())
     }
 
     /// Sends `call`; an answer with an error status is an error.

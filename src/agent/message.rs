@@ -68,19 +68,25 @@ pub struct Usage {
     /// Input after the last cache breakpoint only.
     pub input_tokens: u64,
     pub cache_creation_input_tokens: u64,
+    /// How many of those are kept for an hour; `None`: the server does not say.
+    pub cache_creation_1h_input_tokens: Option<u64>,
     pub cache_read_input_tokens: u64,
     /// Includes thinking.
     pub output_tokens: u64,
     pub thinking_tokens: u64,
+    /// Searches that the server ran.
+    pub web_search_requests: u64,
 }
 
 impl Usage {
+    /// All tokens of the prompt, cached or not.
+    pub fn prompt(&self) -> u64 {
+        self.input_tokens.saturating_add(self.cache_creation_input_tokens).saturating_add(self.cache_read_input_tokens)
+    }
+
     /// All tokens of the call. Thinking is part of the output and not counted twice.
     pub fn total(&self) -> u64 {
-        self.input_tokens
-            .saturating_add(self.cache_creation_input_tokens)
-            .saturating_add(self.cache_read_input_tokens)
-            .saturating_add(self.output_tokens)
+        self.prompt().saturating_add(self.output_tokens)
     }
 }
 
@@ -106,9 +112,28 @@ pub struct RateWindow {
 pub enum Delta<'a> {
     Text(&'a str),
     Thinking(&'a str),
-    ToolStarted { name: &'a str },
+    ToolStarted {
+        name: &'a str,
+    },
     ToolInput(&'a str),
+    /// What the server has counted so far: owed even if the reply never ends. `last`: it also says why it stops.
+    Usage {
+        usage: Usage,
+        last: bool,
+    },
+    /// What the server says is left of its rate limits; comes before the first piece.
+    Limits(&'a RateLimits),
 }
+
+/// What a server says about one of its models.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ModelLimits {
+    pub max_input_tokens: Option<u64>,
+    pub max_tokens: Option<u32>,
+}
+
+/// An answer that is still to come.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Something that answers a request: one attempt, no retries.
 pub trait Backend: Send + Sync {
@@ -119,6 +144,34 @@ pub trait Backend: Send + Sync {
         request: &'a Request,
         on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
     ) -> Pin<Box<dyn Future<Output = Result<Reply, CallError>> + Send + 'a>>;
+
+    /// Tokens of the request's input as the server counts them; `None`: it cannot say.
+    fn count_tokens<'a>(&'a self, _request: &'a Request) -> Pending<'a, Option<u64>> {
+        Box::pin(async { None })
+    }
+
+    /// What the server knows of a model; `None`: it cannot say.
+    fn model_limits<'a>(&'a self, _model: &'a str) -> Pending<'a, Option<ModelLimits>> {
+        Box::pin(async { None })
+    }
+}
+
+/// Does this assistant message wait for a result of the server's own tools? Then only tool results may follow.
+pub fn has_open_server_tool(message: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Content {
+        content: Vec<Part>,
+    }
+    #[derive(Deserialize)]
+    struct Part {
+        r#type: String,
+        id: Option<String>,
+        tool_use_id: Option<String>,
+    }
+    let Ok(Content { content }) = serde_json::from_str::<Content>(message) else { return false };
+    let answered =
+        |id: &Option<String>| content.iter().any(|part| part.tool_use_id.is_some() && part.tool_use_id == *id);
+    content.iter().any(|part| part.r#type == "server_tool_use" && !answered(&part.id))
 }
 
 #[cfg(test)]
@@ -133,8 +186,18 @@ mod tests {
             cache_read_input_tokens: 300,
             output_tokens: 4000,
             thinking_tokens: 3000,
+            ..Usage::default()
         };
         assert_eq!(usage.total(), 4321);
         assert_eq!(Usage { input_tokens: u64::MAX, output_tokens: 1, ..usage }.total(), u64::MAX);
+    }
+
+    #[test]
+    fn a_server_tool_is_open_until_its_result_is_there() {
+        let open = r#"{"role":"assistant","content":[{"type":"server_tool_use","id":"s1","name":"web_search","input":{}},{"type":"tool_use","id":"t1","name":"bash","input":{}}]}"#;
+        assert!(has_open_server_tool(open));
+        let closed = r#"{"role":"assistant","content":[{"type":"server_tool_use","id":"s1","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"s1","content":[]}]}"#;
+        assert!(!has_open_server_tool(closed));
+        assert!(!has_open_server_tool(r#"{"role":"assistant","content":"words"}"#));
     }
 }

@@ -49,6 +49,8 @@ pub struct OpenAiConfig {
     /// Longest silence, before and within the answer.
     pub idle_timeout: Duration,
     pub connect_timeout: Duration,
+    /// Certificates to trust besides the system's, as PEM.
+    pub ca_pem: Option<Vec<u8>>,
 }
 
 impl Default for OpenAiConfig {
@@ -60,6 +62,7 @@ impl Default for OpenAiConfig {
             // A local model on a small machine thinks long about a long prompt before its first word.
             idle_timeout: Duration::from_secs(600),
             connect_timeout: Duration::from_secs(5),
+            ca_pem: None,
         }
     }
 }
@@ -103,7 +106,7 @@ impl OpenAi {
         if let Some(key) = &config.api_key {
             headers.insert("authorization", http::secret_header(&format!("Bearer {}", key.trim()))?);
         }
-        let http = HttpClient::new(&url, config.connect_timeout, config.idle_timeout)?;
+        let http = HttpClient::new(&url, config.connect_timeout, config.idle_timeout, config.ca_pem.as_deref())?;
         Ok(OpenAi { http, url, headers, config, other_limit: AtomicBool::new(false), no_usage: AtomicBool::new(false) })
     }
 
@@ -130,6 +133,7 @@ impl OpenAi {
         };
         let request_id = headers::request_id(response.headers());
         let limits = headers::x_rate_limits(response.headers(), jiff::Timestamp::now());
+        on_delta(Delta::Limits(&limits));
         let Assembled { message, blocks, stop, stop_details, usage } = match kind_of(response.headers()) {
             Answer::Stream => self.read_stream(response, asked, on_delta).await?,
             Answer::Json => reader::whole(&self.read_whole(response).await?, asked, on_delta)?,

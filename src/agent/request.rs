@@ -3,10 +3,11 @@
 //! Role: hold the parts of one Messages API request and write its body.
 //! Not its role: building messages or tools; they come as finished JSON.
 //!
-//! Invariants: equal requests give equal bytes; messages and tools are spliced in verbatim; the
-//! messages come last, so appending one changes no byte before it. Thinking blocks are bound to
-//! everything before them, and so is the prompt cache.
+//! Invariants: equal requests give equal bytes; messages and tools are spliced in verbatim; what may
+//! change from turn to turn (the length of the reply) comes after the messages, so appending one changes
+//! no byte before it. Thinking blocks are bound to everything before them, and so is the prompt cache.
 
+use super::price::CacheTtl;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -23,6 +24,8 @@ pub struct Request {
     pub messages: Vec<Arc<RawValue>>,
     pub thinking: Option<Thinking>,
     pub effort: Option<String>,
+    /// How long the server keeps the prefix; `None`: not at all.
+    pub cache: Option<CacheTtl>,
 }
 
 /// The `thinking` setting. Which of these a model takes differs per model.
@@ -44,6 +47,16 @@ impl Thinking {
     /// Adaptive thinking whose summary is streamed: the choice for a console.
     pub fn summarized() -> Self {
         Thinking::Adaptive { display: ThinkingDisplay::Summarized, on_mismatch: PrefixMismatch::Fail }
+    }
+
+    /// The same, but the server may leave out thinking blocks that no longer fit. `None` where it cannot.
+    pub fn dropping(self) -> Option<Self> {
+        match self {
+            Thinking::Adaptive { display, .. } => {
+                Some(Thinking::Adaptive { display, on_mismatch: PrefixMismatch::DropBlock })
+            }
+            Thinking::BetweenTools | Thinking::Disabled | Thinking::Enabled { .. } => None,
+        }
     }
 
     /// The beta that this setting needs, if any.
@@ -97,13 +110,26 @@ pub enum PrefixMismatch {
 impl Request {
     /// The body to send.
     pub fn body(&self) -> Vec<u8> {
+        let mut out = self.prefix();
+        out.push_str(r#","max_tokens":"#);
+        out.push_str(&self.max_tokens.to_string());
+        out.push_str(r#","stream":true}"#);
+        out.into_bytes()
+    }
+
+    /// The body that asks how many tokens this is.
+    pub fn count_body(&self) -> Vec<u8> {
+        let mut out = self.prefix();
+        out.push('}');
+        out.into_bytes()
+    }
+
+    /// Everything that the reply depends on, up to the end of the messages.
+    fn prefix(&self) -> String {
         let messages: usize = self.messages.iter().map(|m| m.get().len() + 1).sum();
         let mut out = String::with_capacity(messages + self.tools.get().len() + self.system.len() * 2 + 256);
         out.push_str(r#"{"model":"#);
         push_json(&mut out, &self.model);
-        out.push_str(r#","max_tokens":"#);
-        out.push_str(&self.max_tokens.to_string());
-        out.push_str(r#","stream":true"#);
         if let Some(thinking) = &self.thinking {
             out.push_str(r#","thinking":"#);
             out.push_str(&thinking.json());
@@ -113,6 +139,12 @@ impl Request {
             push_json(&mut out, effort);
             out.push('}');
         }
+        let keep = self.cache.map(|ttl| format!(r#""cache_control":{{"type":"ephemeral","ttl":"{}"}}"#, ttl.name()));
+        // The server moves this breakpoint to the end of each request by itself.
+        if let Some(keep) = &keep {
+            out.push(',');
+            out.push_str(keep);
+        }
         if !is_empty_array(self.tools.get()) {
             out.push_str(r#","tools":"#);
             out.push_str(self.tools.get());
@@ -121,7 +153,12 @@ impl Request {
         if !self.system.is_empty() {
             out.push_str(r#","system":[{"type":"text","text":"#);
             push_json(&mut out, &self.system);
-            out.push_str(r#","cache_control":{"type":"ephemeral"}}]"#);
+            // The next agent of this role begins with the same tools and the same words.
+            if let Some(keep) = &keep {
+                out.push(',');
+                out.push_str(keep);
+            }
+            out.push_str("}]");
         }
         out.push_str(r#","messages":["#);
         for (n, message) in self.messages.iter().enumerate() {
@@ -130,8 +167,8 @@ impl Request {
             }
             out.push_str(message.get());
         }
-        out.push_str("]}");
-        out.into_bytes()
+        out.push(']');
+        out
     }
 }
 
@@ -162,6 +199,7 @@ mod tests {
             messages: messages.iter().map(|m| Arc::from(raw(m))).collect(),
             thinking: Some(Thinking::summarized()),
             effort: Some("high".into()),
+            cache: Some(CacheTtl::Hour),
         }
     }
 
@@ -170,7 +208,7 @@ mod tests {
         let body = request("Be \"brief\".", &[r#"{ "role":"user", "content":"\u0061 1.0e0" }"#]).body();
         assert_eq!(
             String::from_utf8(body).unwrap(),
-            r#"{"model":"claude-opus-5-5","max_tokens":64,"stream":true,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"high"},"tools":[ {"name": "bash"} ],"system":[{"type":"text","text":"Be \"brief\".","cache_control":{"type":"ephemeral"}}],"messages":[{ "role":"user", "content":"\u0061 1.0e0" }]}"#
+            r#"{"model":"claude-opus-5-5","thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"high"},"cache_control":{"type":"ephemeral","ttl":"1h"},"tools":[ {"name": "bash"} ],"system":[{"type":"text","text":"Be \"brief\".","cache_control":{"type":"ephemeral","ttl":"1h"}}],"messages":[{ "role":"user", "content":"\u0061 1.0e0" }],"max_tokens":64,"stream":true}"#
         );
     }
 
@@ -180,10 +218,13 @@ mod tests {
         bare.tools = raw("[ ]");
         bare.thinking = None;
         bare.effort = None;
+        bare.cache = None;
         assert_eq!(
             String::from_utf8(bare.body()).unwrap(),
-            r#"{"model":"claude-opus-5-5","max_tokens":64,"stream":true,"messages":[]}"#
+            r#"{"model":"claude-opus-5-5","messages":[],"max_tokens":64,"stream":true}"#
         );
+        bare.system = "Be brief.".into();
+        assert!(!String::from_utf8(bare.body()).unwrap().contains("cache_control"));
     }
 
     #[test]
@@ -218,8 +259,13 @@ mod tests {
             prop_assert_eq!(&whole, &request(&system, &messages).body());
             let parsed: serde_json::Value = serde_json::from_slice(&whole).unwrap();
             prop_assert_eq!(parsed["messages"].as_array().unwrap().len(), messages.len());
-            let shorter = request(&system, &messages[..messages.len() - 1]).body();
-            prop_assert!(whole.starts_with(&shorter[..shorter.len() - 2]));
+            // A turn before, with another length for its reply: every byte up to the end of its messages stays.
+            let mut shorter = request(&system, &messages[..messages.len() - 1]);
+            shorter.max_tokens = 128_000;
+            let shorter = shorter.body();
+            let tail = br#"],"max_tokens":128000,"stream":true}"#;
+            prop_assert!(shorter.ends_with(tail));
+            prop_assert!(whole.starts_with(&shorter[..shorter.len() - tail.len()]));
         }
     }
 }

@@ -116,7 +116,11 @@ impl StreamReader {
             Err(e) => return Err(bad(format!("event {}: {e}", token(&event.event)))),
         };
         match kind.as_ref() {
-            "message_start" => self.message_start(data),
+            "message_start" => {
+                self.message_start(data)?;
+                on_delta(Delta::Usage { usage: self.usage, last: self.stop.is_some() });
+                Ok(())
+            }
             "content_block_start" => {
                 self.must_have_started(&kind)?;
                 let start: BlockStart<'_> = parse(data)?;
@@ -138,6 +142,7 @@ impl StreamReader {
             "message_delta" => {
                 self.must_have_started(&kind)?;
                 self.message_delta(&parse(data)?);
+                on_delta(Delta::Usage { usage: self.usage, last: self.stop.is_some() });
                 Ok(())
             }
             "message_stop" => {
@@ -191,6 +196,10 @@ impl StreamReader {
         take(&mut self.usage.cache_read_input_tokens, &usage["cache_read_input_tokens"]);
         take(&mut self.usage.output_tokens, &usage["output_tokens"]);
         take(&mut self.usage.thinking_tokens, &usage["output_tokens_details"]["thinking_tokens"]);
+        take(&mut self.usage.web_search_requests, &usage["server_tool_use"]["web_search_requests"]);
+        if let Some(count) = usage["cache_creation"]["ephemeral_1h_input_tokens"].as_u64() {
+            self.usage.cache_creation_1h_input_tokens = Some(count);
+        }
     }
 
     fn must_have_started(&self, kind: &str) -> Result<(), CallError> {

@@ -33,6 +33,7 @@ fn request(messages: Vec<Arc<RawValue>>) -> Request {
         messages,
         thinking: None,
         effort: None,
+        cache: None,
     }
 }
 
@@ -84,6 +85,7 @@ async fn a_whole_turn_with_thinking_text_and_calls() {
             Delta::Text(piece) => shown.1.push_str(piece),
             Delta::ToolStarted { name } => shown.2.push(name.to_owned()),
             Delta::ToolInput(piece) => shown.3.push_str(piece),
+            Delta::Usage { .. } | Delta::Limits(_) => {}
         })
         .await
         .unwrap();

@@ -7,9 +7,11 @@ use serde_json::json;
 
 use crate::engine::places::StateRoot;
 use crate::engine::session;
+use crate::evidence::render;
 use crate::journal::RunLock;
 use crate::machine::operator::Pause;
 use crate::machine::run::RunState;
+use crate::model::ids::Role;
 
 use super::{Outcome, outcome, select, text};
 
@@ -71,8 +73,38 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
             text::count(spent.tokens()),
             spent.cost_usd.map_or_else(|| "cost unknown".to_owned(), |cost| format!("${cost}")),
         ));
+        usage_lines(&state).into_iter().for_each(text::line);
     }
     Ok(0)
+}
+
+/// Who used what, and what the server says is left.
+fn usage_lines(state: &RunState) -> Vec<String> {
+    let mut lines = Vec::new();
+    for role in Role::ALL {
+        let used = state.ledger.of_role(role);
+        if used.calls > 0 {
+            lines.push(format!(
+                "  {:<8} {} calls · {} in, {} cached · {} out · {}",
+                role.name(),
+                used.calls,
+                text::count(used.input.saturating_add(used.cache_write)),
+                text::count(used.cache_read),
+                text::count(used.output),
+                used.cost_usd.map_or_else(|| "cost unknown".to_owned(), |cost| format!("${cost}")),
+            ));
+        }
+    }
+    if state.ledger.lost > 0 {
+        let most = state.ledger.lost_usd.map_or_else(|| "unknown".to_owned(), |usd| format!("at most ${usd}"));
+        lines.push(format!("  lost     {} calls whose end nobody saw · {most}", state.ledger.lost));
+    }
+    if let Some(rate) = &state.rate {
+        let left = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), text::count);
+        let reset = rate.reset.as_deref().map_or_else(String::new, |at| format!(", full again {}", text::safe(at)));
+        lines.push(format!("  rate     {} requests, {} tokens left{reset}", left(rate.requests), left(rate.tokens)));
+    }
+    lines
 }
 
 fn doing(state: &RunState) -> String {
@@ -96,6 +128,8 @@ fn as_json(state: &RunState, owner: Option<&str>) -> serde_json::Value {
         "residuals": state.residual_history(),
         "spent": state.spent,
         "limits": state.limits,
+        "usage": render::usage(state),
+        "rate": state.rate,
         "resumes": state.resumes,
         "waiting": state.operator.open().map(|decision| decision.id.to_string()).collect::<Vec<_>>(),
         "paused": state.operator.pause.is_some(),

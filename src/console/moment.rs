@@ -71,6 +71,8 @@ pub fn rate_limited() -> Moment {
         class: "rate_limit".into(),
         message: "5-hour limit reached\u{1b}[2J".into(),
         wait_millis: Some(600_000),
+        usage: None,
+        cost_usd: None,
     })
 }
 

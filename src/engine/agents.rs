@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{self, Block, CallError, NextMove, Reply, Request, RetryClass, ToolInput};
-use crate::machine::call::{CallState, CallTodo};
+use crate::agent::gate::{Verdict, Why};
+use crate::agent::message::has_open_server_tool;
+use crate::agent::{self, Block, CallError, Delta, NextMove, RateLimits, RateWindow, Reply, RetryClass, ToolInput};
+use crate::machine::call::{CallState, CallTodo, PREFIX_MISMATCH};
 use crate::machine::event::{
     AgentEnd, AgentFinished, AgentStarted, ConversationExtended, DecisionAsked, ExtendedBecause, LlmFailed,
-    LlmRequested, LlmResponded, Phase, Probe, ReplyMove, Signal, SteerDelivered, Text, ToolUse, Usage,
+    LlmRequested, LlmResponded, Phase, Probe, RateLeft, ReplyMove, Signal, SteerDelivered, Text, ToolUse,
 };
 use crate::machine::iteration::{Iteration, call_key};
 use crate::model::budget::{Dimension, Exhausted};
@@ -20,25 +21,25 @@ use crate::model::criterion::Proof;
 use crate::model::decision::{MAX_DECISIONS, Mode, Request as DecisionRequest};
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
-use crate::model::learnings::estimate_tokens;
-use crate::model::report;
 use crate::playbook::prompts;
-use crate::tool::process::Access;
-use crate::tool::registry;
-use crate::tool::sandbox::Sandbox;
 
-use super::ask;
+use super::backends::Setup;
+use super::conversation;
 use super::driver::{Cutoff, Driver, Guarded};
 use super::error::EngineError;
 use super::program;
+use super::rate::{self, RateGate, Ticket};
 use super::secrecy::Speaker;
+use super::spend::{self, Left, Meter, Size};
 
 /// The skeptic sees this much of the diff; the rest is in the evidence.
 const MAX_DIFF_BYTES: usize = 60_000;
 /// The skeptic sees this much of a check's output.
 const MAX_OUTPUT_BYTES: usize = 4_000;
-/// A model's maximum is not known here; a raise never goes beyond this.
-const MAX_RAISED_TOKENS: u32 = 128_000;
+/// A wait at the gate that is shorter is not worth a record.
+const SHORTEST_RECORDED_MS: u64 = 1_000;
+/// Short looks at the gate before the wait is recorded all the same.
+const SHORT_LOOKS: u32 = 50;
 
 impl Driver<'_> {
     pub(super) async fn start_agent(&mut self, role: Role, paraphrase: Option<u8>) -> Result<(), EngineError> {
@@ -59,7 +60,9 @@ impl Driver<'_> {
         let tools = if self.agents.program(&name).is_some() {
             Value::Array(program::tools_of(role)).to_string()
         } else {
-            tools_json(role, &self.session.sandbox)
+            let held = self.session.sandbox.holds_read_only();
+            let web = self.agents.get(&name).and_then(|agent| agent.setup.web_for(role));
+            conversation::tools_json(role, web, held)
         };
         let system = self.agents.prompts().render(role, &self.session.state.criteria)?;
         let mut content = self.first_message(role, paraphrase)?;
@@ -174,104 +177,212 @@ impl Driver<'_> {
         if self.agents.program(&self.call()?.started.agent).is_some() {
             return self.ask_program().await;
         }
-        let request = self.request()?;
-        let body_tokens = estimate_tokens(request.body().len()) as u64;
-        let Some(request) = self.fit_token_budget(request, body_tokens).await? else { return Ok(()) };
-        let call = self.call()?;
+        let call = self.call()?.clone();
         let (key, turn, attempt) = (call.started.call.clone(), call.turn, call.attempts);
         let agent = self
             .agents
             .get(&call.started.agent)
             .ok_or_else(|| EngineError::Internal(format!("agent {} was not prepared", call.started.agent)))?;
-        let backend = Arc::clone(&agent.backend);
+        let (backend, setup, gate) = (Arc::clone(&agent.backend), agent.setup.clone(), agent.gate.clone());
+        let mut request = conversation::request(&call, &setup, &self.session.blobs, &mut self.messages)?;
+        let mut size = Size::estimate(request.body().len());
+        if Left::of(&self.session.state).is_near(size, setup.context) {
+            let token = CancellationToken::new();
+            let counting = async {
+                tokio::select! {
+                    tokens = backend.count_tokens(&request) => tokens,
+                    () = token.cancelled() => None,
+                }
+            };
+            match self.guarded(&token, Cutoff::Agent, counting).await? {
+                Guarded::Done(tokens) => size = tokens.map_or(size, Size::counted),
+                // What came first is recorded next.
+                Guarded::Stopped(_) | Guarded::Cut(_) => return Ok(()),
+            }
+        }
+        let searches = conversation::searches(call.role(), &setup);
+        let fit = match spend::fit(&request, size, searches, &setup, &self.session.state) {
+            Ok(fit) => fit,
+            Err(exhausted) => return self.cut(exhausted).await,
+        };
+        request.max_tokens = fit.max_tokens;
+        let ticket = match &gate {
+            Some(gate) => match self.pass_gate(gate, &key, turn, attempt).await? {
+                Some(ticket) => Some((gate.clone(), ticket)),
+                None => return Ok(()),
+            },
+            None => None,
+        };
         self.record(LlmRequested {
             call: key.clone(),
             turn,
             attempt,
             request_sha256: Digest::of(&request.body()),
-            reserved_tokens: body_tokens + u64::from(request.max_tokens),
-            reserved_usd: None,
-            drop_blocks: false,
+            reserved_tokens: size.tokens + u64::from(request.max_tokens),
+            reserved_usd: fit.reserved_usd,
+            drop_blocks: call.drop_blocks,
         })
         .await?;
+        let mut meter = Meter::new(&fit, &setup, &self.session.state);
         let outcome = {
             let token = CancellationToken::new();
             let mut speaker = Speaker::new(self.hub.clone(), key.clone(), turn, Arc::clone(self.secrets()));
-            let cancelled = token.clone();
+            let (cancelled, passed) = (token.clone(), token.clone());
             let effect = async {
-                let mut on_delta = |delta: agent::Delta<'_>| speaker.hear(delta);
+                let mut on_delta = |delta: Delta<'_>| {
+                    if let (Delta::Limits(limits), Some((gate, ticket))) = (&delta, &ticket) {
+                        gate.heard(*ticket, limits, rate::now_ms());
+                    }
+                    if meter.take(&delta) {
+                        passed.cancel();
+                    }
+                    speaker.hear(delta);
+                };
                 let result = tokio::select! {
-                    result = backend.complete(&request, &mut on_delta) => Some(result),
+                    biased;
                     () = cancelled.cancelled() => None,
+                    result = backend.complete(&request, &mut on_delta) => Some(result),
                 };
                 speaker.finish();
                 result
             };
             self.guarded(&token, Cutoff::Agent, effect).await?
         };
-        match outcome {
-            Guarded::Done(Some(Ok(reply))) => self.take_reply(&key, turn, reply).await,
-            Guarded::Done(Some(Err(error))) => self.take_failure(&key, turn, attempt, &error).await,
+        if let Some((gate, ticket)) = &ticket {
+            match &outcome {
+                Guarded::Done(Some(Err(error))) if asks_to_wait(error) => {
+                    gate.refused(*ticket, error.retry_after(), rate::now_ms());
+                }
+                Guarded::Done(_) | Guarded::Stopped(_) | Guarded::Cut(_) => gate.close(*ticket),
+            }
+        }
+        match (outcome, meter.passed()) {
+            (Guarded::Done(Some(Ok(reply))), _) => self.take_reply(&key, turn, reply, &setup).await,
+            (Guarded::Done(Some(Err(error))), None) => {
+                self.take_failure(&key, turn, attempt, &error, meter.owed(), &setup).await
+            }
+            (Guarded::Done(_), Some(dimension)) => {
+                self.void(&key, turn, attempt, "a limit was passed in the middle of the reply", &meter, &setup).await?;
+                self.cut_for(dimension).await
+            }
             // Stopped: the signal is recorded next. Cut: the limit is recorded next. Either way the reply is void.
-            Guarded::Done(None) | Guarded::Stopped(_) => Ok(()),
-            Guarded::Cut(_) => self.cut_if_exhausted().await.map(|_| ()),
+            (Guarded::Done(None) | Guarded::Stopped(_), _) => {
+                self.void(&key, turn, attempt, "the run was stopped in the middle of the reply", &meter, &setup).await
+            }
+            (Guarded::Cut(_), _) => {
+                self.void(&key, turn, attempt, "the time was up in the middle of the reply", &meter, &setup).await?;
+                self.cut_if_exhausted().await.map(|_| ())
+            }
         }
     }
 
-    fn request(&mut self) -> Result<Request, EngineError> {
-        let call = self.call()?.clone();
-        let mut messages = Vec::with_capacity(call.messages.len());
-        for digest in &call.messages {
-            messages.push(self.message(digest)?);
-        }
-        let agent = self
-            .agents
-            .get(&call.started.agent)
-            .ok_or_else(|| EngineError::Internal(format!("agent {} was not prepared", call.started.agent)))?;
-        let tools = String::from_utf8(self.session.blobs.get(&call.started.tools)?).unwrap_or_default();
-        let raised = 1u32 << call.raised.min(3);
-        Ok(Request {
-            model: call.started.model.clone(),
-            max_tokens: agent.max_tokens.saturating_mul(raised).min(MAX_RAISED_TOKENS.max(agent.max_tokens)),
-            system: String::from_utf8_lossy(&self.session.blobs.get(&call.started.system)?).into_owned(),
-            tools: RawValue::from_string(tools).map_err(|e| EngineError::Internal(e.to_string()))?,
-            messages,
-            thinking: agent.thinking,
-            effort: agent.effort.clone(),
-        })
-    }
-
-    fn message(&mut self, digest: &Digest) -> Result<Arc<RawValue>, EngineError> {
-        if let Some(message) = self.messages.get(digest) {
-            return Ok(Arc::clone(message));
-        }
-        let text = String::from_utf8(self.session.blobs.get(digest)?).unwrap_or_default();
-        let raw = RawValue::from_string(text)
-            .map_err(|e| EngineError::Internal(format!("message {}: {e}", digest.short())))?;
-        let message: Arc<RawValue> = Arc::from(raw);
-        self.messages.insert(*digest, Arc::clone(&message));
-        Ok(message)
-    }
-
-    /// Reserves tokens: a call that cannot fit is not made, one that can is bounded to what is left.
-    async fn fit_token_budget(
+    /// Waits until this run may call. `None`: it waited, was stopped, or there is no time left to wait; what comes
+    /// next is decided anew.
+    async fn pass_gate(
         &mut self,
-        mut request: Request,
-        body_tokens: u64,
-    ) -> Result<Option<Request>, EngineError> {
-        let Some(limit) = self.session.state.limits.max_total_tokens else { return Ok(Some(request)) };
-        let spent = self.session.state.spent.tokens();
-        let left = limit.saturating_sub(spent).saturating_sub(body_tokens);
-        if left == 0 {
-            let observed = (spent + body_tokens).to_string();
-            self.cut(Exhausted { dimension: Dimension::TotalTokens, observed, limit: limit.to_string() }).await?;
-            return Ok(None);
+        gate: &RateGate,
+        key: &str,
+        turn: u32,
+        attempt: u32,
+    ) -> Result<Option<Ticket>, EngineError> {
+        // The operator's "retry now" goes past what other runs were told.
+        let insist = std::mem::take(&mut self.retry_now);
+        for _ in 0..SHORT_LOOKS {
+            let (verdict, ticket) = gate.ask(rate::now_ms(), jitter(), insist);
+            let Verdict::Wait { millis, why } = verdict else { return Ok(Some(ticket)) };
+            if millis >= SHORTEST_RECORDED_MS {
+                let message = match why {
+                    Why::Told => "another run of yours was told to wait",
+                    Why::UsedUp => "your runs together have used up what the server allows for now",
+                    Why::Asking => "another run of yours is finding out how much is left",
+                };
+                return self
+                    .wait_at_gate(key, turn, attempt, message, Duration::from_millis(millis))
+                    .await
+                    .map(|()| None);
+            }
+            if self.total_time_left().is_zero() {
+                return Ok(None);
+            }
+            self.wait_out(Duration::from_millis(millis)).await?;
+            if self.signals.seen().is_some() {
+                return Ok(None);
+            }
         }
-        request.max_tokens = request.max_tokens.min(u32::try_from(left).unwrap_or(u32::MAX));
-        Ok(Some(request))
+        // Whoever asks has asked for long: it is a wait like any other now.
+        let wait = Duration::from_millis(SHORTEST_RECORDED_MS);
+        self.wait_at_gate(key, turn, attempt, "another run of yours is finding out how much is left", wait).await?;
+        Ok(None)
     }
 
-    async fn take_reply(&mut self, key: &str, turn: u32, reply: Reply) -> Result<(), EngineError> {
+    /// No call was made, but the run waits for the server all the same, and says so.
+    async fn wait_at_gate(
+        &mut self,
+        key: &str,
+        turn: u32,
+        attempt: u32,
+        message: &str,
+        wait: Duration,
+    ) -> Result<(), EngineError> {
+        let fits = wait < self.total_time_left();
+        self.record(LlmFailed {
+            call: key.to_owned(),
+            turn,
+            attempt,
+            class: LlmFailed::RATE_LIMITED.to_owned(),
+            message: message.to_owned(),
+            wait_millis: fits.then(|| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+            usage: None,
+            cost_usd: None,
+        })
+        .await?;
+        if fits {
+            return self.wait_out(wait).await;
+        }
+        self.signals.raise(Signal::RateLimit, message.to_owned());
+        Ok(())
+    }
+
+    /// A reply that will never end: what the server had counted is owed. Nothing counted, nothing recorded: the
+    /// ledger then counts the request as lost.
+    async fn void(
+        &mut self,
+        key: &str,
+        turn: u32,
+        attempt: u32,
+        message: &str,
+        meter: &Meter,
+        setup: &Setup,
+    ) -> Result<(), EngineError> {
+        let Some(owed) = meter.owed() else { return Ok(()) };
+        self.record(LlmFailed {
+            call: key.to_owned(),
+            turn,
+            attempt,
+            class: "cancelled".to_owned(),
+            message: message.to_owned(),
+            wait_millis: Some(0),
+            usage: Some(spend::recorded(&owed)),
+            cost_usd: setup.cost(&owed),
+        })
+        .await
+    }
+
+    /// A limit that the stream passed.
+    async fn cut_for(&mut self, dimension: Dimension) -> Result<(), EngineError> {
+        if self.cut_if_exhausted().await? {
+            return Ok(());
+        }
+        // What we counted ourselves says so, though the server had not said it yet.
+        let observed = match dimension {
+            Dimension::CostUsd => self.session.state.spent.cost_usd.map(|cost| cost.to_string()),
+            _ => Some(self.session.state.spent.tokens().to_string()),
+        };
+        let limit = self.session.state.limits.of(dimension).unwrap_or_default();
+        self.cut(Exhausted { dimension, observed: observed.unwrap_or_else(|| "unknown".to_owned()), limit }).await
+    }
+
+    async fn take_reply(&mut self, key: &str, turn: u32, reply: Reply, setup: &Setup) -> Result<(), EngineError> {
         let reply = self.clean_reply(reply);
         let mut tool_uses: Vec<ToolUse> = Vec::new();
         for block in &reply.blocks {
@@ -284,7 +395,6 @@ impl Driver<'_> {
                 }
             }
         }
-        let agent = self.agents.get(&self.call()?.started.agent);
         let responded = LlmResponded {
             call: key.to_owned(),
             turn,
@@ -296,17 +406,10 @@ impl Driver<'_> {
             next: reply_move(agent::next_move(&reply.stop, &reply.blocks)),
             empty: reply.blocks.is_empty(),
             tool_uses,
-            usage: Usage {
-                input: reply.usage.input_tokens,
-                cache_write: reply.usage.cache_creation_input_tokens,
-                cache_read: reply.usage.cache_read_input_tokens,
-                output: reply.usage.output_tokens,
-                thinking: reply.usage.thinking_tokens,
-                web_searches: 0,
-            },
-            cost_usd: agent.and_then(|agent| agent.cost(&reply.usage)),
+            usage: spend::recorded(&reply.usage),
+            cost_usd: setup.cost(&reply.usage),
             request_id: reply.request_id.clone(),
-            rate: None,
+            rate: rate_left(&reply.limits),
             session: None,
         };
         self.record(responded).await
@@ -318,7 +421,18 @@ impl Driver<'_> {
         turn: u32,
         attempt: u32,
         error: &CallError,
+        owed: Option<agent::Usage>,
+        setup: &Setup,
     ) -> Result<(), EngineError> {
+        let (usage, cost_usd) = (owed.as_ref().map(spend::recorded), owed.as_ref().and_then(|usage| setup.cost(usage)));
+        // Once: the server may leave out the block that no longer fits. A second refusal is final.
+        let can_drop = setup.thinking.is_some_and(|thinking| thinking.dropping().is_some());
+        if agent::retry::is_prefix_mismatch(error) && can_drop && !self.call()?.drop_blocks {
+            let class = PREFIX_MISMATCH.to_owned();
+            let (call, message) = (key.to_owned(), self.clean_error(error));
+            let failed = LlmFailed { call, turn, attempt, class, message, wait_millis: Some(0), usage, cost_usd };
+            return self.record(failed).await;
+        }
         let class = agent::classify(error);
         let words = self.clean_error(error);
         let jitter = jitter();
@@ -359,6 +473,8 @@ impl Driver<'_> {
             class: class_name(class).to_owned(),
             message: words.clone(),
             wait_millis: wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+            usage,
+            cost_usd,
         })
         .await?;
         if let Some(signal) = stop {
@@ -384,7 +500,10 @@ impl Driver<'_> {
                 json!({"type": "tool_result", "tool_use_id": tool_use.id, "content": text, "is_error": is_error}),
             );
         }
-        let words = self.words(self.call()?.role());
+        // While the server's own tool is open, nothing but results may follow: the words wait for the next message.
+        let reply = call.reply.as_ref().map(|reply| self.session.blobs.get(&reply.message)).transpose()?;
+        let open = reply.is_some_and(|message| has_open_server_tool(&String::from_utf8_lossy(&message)));
+        let words = if open { None } else { self.words(call.role()) };
         if let Some((text, _)) = &words {
             content.push(json!({"type": "text", "text": text}));
         }
@@ -436,26 +555,6 @@ impl Driver<'_> {
     }
 }
 
-/// The tools of a role, in a fixed order: they are part of the prefix that is sent again and again.
-fn tools_json(role: Role, sandbox: &Sandbox) -> String {
-    let access = if role.may_write() { Access::ReadWrite } else { Access::ReadOnly };
-    // Readers get a shell only where it cannot write.
-    let mut tools: Vec<Value> = registry::catalogue(access, sandbox.holds_read_only())
-        .into_iter()
-        .map(|tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}))
-        .collect();
-    // The judge asks nobody.
-    if role != Role::Skeptic {
-        tools.push(ask::specification());
-    }
-    tools.push(json!({
-        "name": report::tool_name(role),
-        "description": "Hand in your report. This ends your part of the iteration.",
-        "input_schema": report::schema(role),
-    }));
-    Value::Array(tools).to_string()
-}
-
 const fn reply_move(next: NextMove) -> ReplyMove {
     match next {
         NextMove::Finish => ReplyMove::Finish,
@@ -472,7 +571,7 @@ const fn reply_move(next: NextMove) -> ReplyMove {
 const fn class_name(class: RetryClass) -> &'static str {
     match class {
         RetryClass::SpendLimit => "spend_limit",
-        RetryClass::RateLimited => "rate_limited",
+        RetryClass::RateLimited => LlmFailed::RATE_LIMITED,
         RetryClass::Overloaded => "overloaded",
         RetryClass::Transient => "transient",
         RetryClass::Crashed => "crashed",
@@ -480,6 +579,36 @@ const fn class_name(class: RetryClass) -> &'static str {
         RetryClass::TooLarge => "too_large",
         RetryClass::Fatal => "fatal",
     }
+}
+
+/// Does the server ask everybody with this key to wait?
+fn asks_to_wait(error: &CallError) -> bool {
+    matches!(agent::classify(error), RetryClass::RateLimited | RetryClass::Overloaded)
+}
+
+/// What is left, as the journal keeps it: the scarcest of the token limits, and the reset of what is scarcer.
+fn rate_left(limits: &RateLimits) -> Option<RateLeft> {
+    let tokens = [limits.tokens, limits.input_tokens, limits.output_tokens];
+    let tokens = tokens.into_iter().filter(|window| window.remaining.is_some()).min_by_key(|w| w.remaining);
+    let tokens = tokens.unwrap_or_default();
+    if limits.requests.remaining.is_none() && tokens.remaining.is_none() {
+        return None;
+    }
+    // Shares are compared by cross-multiplying: no floating point.
+    let share = |window: &RateWindow| window.remaining.zip(window.limit.filter(|limit| *limit > 0));
+    let tokens_scarcer = match (share(&limits.requests), share(&tokens)) {
+        (Some((left, of)), Some((tokens_left, tokens_of))) => {
+            u128::from(tokens_left) * u128::from(of) < u128::from(left) * u128::from(tokens_of)
+        }
+        (None, Some(_)) => true,
+        (Some(_) | None, None) => false,
+    };
+    let reset = if tokens_scarcer { tokens.reset } else { limits.requests.reset.or(tokens.reset) };
+    Some(RateLeft {
+        requests: limits.requests.remaining,
+        tokens: tokens.remaining,
+        reset: reset.map(|at| at.to_string()),
+    })
 }
 
 /// Random bits for the back-off. The hasher's keys are seeded by the system.

@@ -6,33 +6,51 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::cassette::{self, Cassette, Recorder};
+use crate::agent::models::{Catalogue, Facts, Settings, Wanted};
 use crate::agent::openai::{self, OpenAi, OpenAiConfig};
 use crate::agent::rehearsal::{MAX_TAPE_BYTES, Played, Script, Server, Tape};
-use crate::agent::{Anthropic, AnthropicConfig, AuthStyle, Backend, Thinking, Usage};
+use crate::agent::{Anthropic, AnthropicConfig, AuthStyle, Backend, CacheTtl, ModelLimits, Price, Thinking, Usage};
 use crate::model::decimal::Exact;
-use crate::model::loop_file::{AgentDecl, Auth, BackendName, LoopFile, PriceDecl};
+use crate::model::ids::Role;
+use crate::model::loop_file::{AgentDecl, Auth, BackendName, Effort, LoopFile, WebDecl};
 
 use crate::model::secret::Secrets;
 use crate::playbook::prompts::Prompts;
 
 use super::error::EngineError;
+use super::keys::{self, Key};
 use super::means::Means;
 use super::program::Program;
+use super::rate::RateGate;
 use super::{places, secrecy};
 
-/// Tokens a reply may have when loop.yaml does not say.
-const DEFAULT_MAX_TOKENS: u32 = 16_384;
 const SCRIPT_HINT: &str = "agents.<name>.script names it; docs/rehearsal.md describes the format";
+/// A bundle of certificates is smaller.
+const MAX_CA_BYTES: u64 = 4 * 1024 * 1024;
+
+/// How an agent is asked. Everything that its requests depend on besides the conversation.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Setup {
+    pub max_tokens: u32,
+    /// The most its model can write, where that is known.
+    pub max_output: Option<u32>,
+    /// What its model can hold, where that is known.
+    pub context: Option<u64>,
+    pub thinking: Option<Thinking>,
+    pub effort: Option<Effort>,
+    pub cache: Option<CacheTtl>,
+    pub web: Option<WebDecl>,
+    pub price: Option<Price>,
+}
 
 /// One configured agent.
 pub struct Agent {
     pub backend: Arc<dyn Backend>,
     pub backend_name: &'static str,
     pub model: String,
-    pub max_tokens: u32,
-    pub thinking: Option<Thinking>,
-    pub effort: Option<String>,
-    price: Option<PriceDecl>,
+    pub setup: Setup,
+    /// Shared with all runs of this user that use the same key and model.
+    pub gate: Option<RateGate>,
 }
 
 /// All agents by name. Rehearsal servers live as long as this.
@@ -44,6 +62,20 @@ pub struct Agents {
     prompts: Prompts,
     cassette: Option<Arc<Cassette>>,
     hurried: bool,
+    /// What the operator should know before the start.
+    pub warnings: Vec<String>,
+    /// What servers said about their models, so that each is asked once.
+    limits: BTreeMap<(String, String), Option<ModelLimits>>,
+}
+
+/// Where agents are made.
+struct Yard<'a> {
+    catalogue: Catalogue,
+    workspace: &'a Path,
+    state_root: &'a Path,
+    means: &'a Means,
+    /// By agent.
+    keys: BTreeMap<String, Key>,
 }
 
 /// How long a stalled reply is waited for when nothing is real.
@@ -53,8 +85,19 @@ pub(super) const HURRIED_WAIT: Duration = Duration::from_millis(20);
 
 impl Agents {
     /// Builds clients and starts rehearsal servers. Spends nothing.
-    pub async fn prepare(declared: &LoopFile, workspace: &Path, means: &Means) -> Result<Self, EngineError> {
-        let secrets = Arc::new(secrecy::gather(declared));
+    pub async fn prepare(
+        declared: &LoopFile,
+        workspace: &Path,
+        state_root: &Path,
+        means: &Means,
+    ) -> Result<Self, EngineError> {
+        let keys = find_keys(declared, workspace).await?;
+        let mut secrets = secrecy::gather(declared);
+        for (name, key) in &keys {
+            secrets.add(&format!("key-of-{name}"), key.expose());
+        }
+        let secrets = Arc::new(secrets);
+        let yard = Yard { catalogue: catalogue()?, workspace, state_root, means, keys };
         let mut agents = Self {
             by_name: BTreeMap::new(),
             servers: Vec::new(),
@@ -63,16 +106,18 @@ impl Agents {
             secrets,
             prompts: places::prompts()?,
             hurried: means.faults.is_some(),
+            warnings: Vec::new(),
+            limits: BTreeMap::new(),
         };
         for (name, decl) in declared.agents.iter() {
             let agent = match decl.backend {
-                BackendName::Anthropic => anthropic(name, decl, agents.recorder())?,
-                BackendName::Openai => openai(name, decl)?,
+                BackendName::Anthropic => agents.anthropic(name, decl, &yard).await?,
+                BackendName::Openai => openai(name, decl, &yard)?,
                 BackendName::Command | BackendName::Acp => {
-                    agents.programs.insert(name.to_owned(), Program::of(decl));
+                    agents.programs.insert(name.to_owned(), Program::of(decl, yard.declared_price(name, decl)?));
                     continue;
                 }
-                BackendName::Rehearsal => agents.rehearsal(name, decl, workspace, means).await?,
+                BackendName::Rehearsal => agents.rehearsal(name, decl, &yard).await?,
             };
             agents.by_name.insert(name.to_owned(), agent);
         }
@@ -111,18 +156,17 @@ impl Agents {
         self.programs.get(name)
     }
 
-    async fn rehearsal(
-        &mut self,
-        name: &str,
-        decl: &AgentDecl,
-        workspace: &Path,
-        means: &Means,
-    ) -> Result<Agent, EngineError> {
+    async fn rehearsal(&mut self, name: &str, decl: &AgentDecl, yard: &Yard<'_>) -> Result<Agent, EngineError> {
         let script_name = decl.script.as_deref().unwrap_or("rehearsal.yaml");
-        let path = workspace.join(script_name);
+        let path = yard.workspace.join(script_name);
         let played = played(&path, script_name)?;
-        let model = played.model().to_owned();
-        let server = Server::start_with(played, means.speed, means.faults.clone()).await.map_err(|e| {
+        let model = decl.model.clone().unwrap_or_else(|| played.model().to_owned());
+        let mut setup = yard.setup(name, decl, &model)?;
+        // A model that only plays one is asked plainly, unless loop.yaml says otherwise.
+        if yard.catalogue.get(&model).is_none() && decl.thinking.is_none() {
+            setup.thinking = None;
+        }
+        let server = Server::start_with(played, yard.means.speed, yard.means.faults.clone()).await.map_err(|e| {
             EngineError::usage(format!("the rehearsal server cannot listen: {e}"), "it needs a loopback port")
         })?;
         let mut config = AnthropicConfig { base_url: server.base_url(), ..AnthropicConfig::default() };
@@ -134,11 +178,95 @@ impl Agents {
         Ok(Agent {
             backend: Arc::new(client(name, config)?),
             backend_name: BackendName::Rehearsal.name(),
-            model: decl.model.clone().unwrap_or(model),
-            max_tokens: decl.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
-            thinking: None,
-            effort: None,
-            price: decl.price.clone(),
+            model,
+            setup,
+            gate: None,
+        })
+    }
+
+    async fn anthropic(&mut self, name: &str, decl: &AgentDecl, yard: &Yard<'_>) -> Result<Agent, EngineError> {
+        let defaults = AnthropicConfig::default();
+        let key = yard.keys.get(name).cloned();
+        if key.is_none() && decl.base_url.is_none() {
+            let variable = decl.api_key_env.as_deref().unwrap_or("ANTHROPIC_API_KEY");
+            return Err(EngineError::usage(
+                format!("agent `{name}` needs a key, and {variable} is not set"),
+                "export the key, name an api_key_file, or use `backend: rehearsal` to try the loop without one",
+            ));
+        }
+        let model = decl.model.clone().unwrap_or_default();
+        let mut setup = yard.setup(name, decl, &model)?;
+        let base_url = decl.base_url.clone().unwrap_or(defaults.base_url.clone());
+        let gate = key.as_ref().map(|key| RateGate::of(yard.state_root, key.expose(), &model, &base_url));
+        let (has_key, asked) = (key.is_some(), (base_url.clone(), model.clone()));
+        let config = AnthropicConfig {
+            base_url,
+            api_key: key.map(|key| key.expose().to_owned()),
+            auth: match decl.auth {
+                Some(Auth::XApiKey) => AuthStyle::XApiKey,
+                Some(Auth::Bearer) | None => AuthStyle::Bearer,
+            },
+            version: decl.api_version.clone().unwrap_or(defaults.version.clone()),
+            ca_pem: decl.ca_file.as_deref().map(|file| ca_file(name, file)).transpose()?,
+            recorder: self.recorder(),
+            ..defaults
+        };
+        let backend = client(name, config)?;
+        // The server knows its models better than a file does. Where it does not answer, the file has to do.
+        let live = match self.limits.get(&asked) {
+            Some(known) => *known,
+            None if has_key => backend.model_limits(&model).await,
+            None => None,
+        };
+        self.limits.insert(asked, live);
+        if let Some(live) = live {
+            setup.max_output = live.max_tokens.or(setup.max_output);
+            setup.context = live.max_input_tokens.or(setup.context);
+            setup.max_tokens = setup.max_tokens.min(setup.max_output.unwrap_or(u32::MAX));
+        } else if yard.catalogue.get(&model).is_none() {
+            self.warnings.push(format!(
+                "agent `{name}`: nothing is known about the model {model}; its limits and its price are unknown"
+            ));
+        }
+        Ok(Agent { backend: Arc::new(backend), backend_name: BackendName::Anthropic.name(), model, setup, gate })
+    }
+}
+
+impl Yard<'_> {
+    fn declared_price(&self, name: &str, decl: &AgentDecl) -> Result<Option<Price>, EngineError> {
+        let price = decl.price.as_ref().map(|price| {
+            Price::declared(price, self.catalogue.web_search()).ok_or_else(|| {
+                EngineError::usage(format!("agent `{name}`: its price has too many digits"), "shorten it")
+            })
+        });
+        price.transpose()
+    }
+
+    /// The settings of an agent, or why its declaration contradicts its model.
+    fn setup(&self, name: &str, decl: &AgentDecl, model: &str) -> Result<Setup, EngineError> {
+        let wanted = Wanted {
+            thinking: decl.thinking,
+            effort: decl.effort,
+            max_tokens: decl.max_tokens,
+            web_search: decl.web.as_ref().is_some_and(|web| web.search),
+            web_fetch: decl.web.as_ref().is_some_and(|web| web.fetch),
+        };
+        let unknown = Facts::default();
+        let Settings { thinking, effort, max_tokens, max_output, context } = self
+            .catalogue
+            .get(model)
+            .unwrap_or(&unknown)
+            .settle(model, &wanted)
+            .map_err(|refused| EngineError::usage(format!("agent `{name}`: {}", refused.message), refused.hint))?;
+        Ok(Setup {
+            max_tokens,
+            max_output,
+            context,
+            thinking,
+            effort,
+            cache: CacheTtl::declared(decl.cache),
+            web: decl.web.clone(),
+            price: self.declared_price(name, decl)?.or_else(|| self.catalogue.price(model)),
         })
     }
 }
@@ -175,65 +303,72 @@ fn cassette(means: &Means, secrets: &Arc<Secrets>) -> Result<Option<Arc<Cassette
     Ok(Some(Arc::new(opened)))
 }
 
-fn anthropic(name: &str, decl: &AgentDecl, recorder: Option<Arc<dyn Recorder>>) -> Result<Agent, EngineError> {
-    let defaults = AnthropicConfig::default();
-    let variable = decl.api_key_env.as_deref().unwrap_or("ANTHROPIC_API_KEY");
-    let api_key = std::env::var(variable).ok().filter(|key| !key.is_empty());
-    if api_key.is_none() && decl.base_url.is_none() {
-        return Err(EngineError::usage(
-            format!("agent `{name}` needs a key, and {variable} is not set"),
-            "export the key, or use `backend: rehearsal` to try the loop without one",
-        ));
-    }
-    let config = AnthropicConfig {
-        base_url: decl.base_url.clone().unwrap_or(defaults.base_url.clone()),
-        api_key,
-        auth: match decl.auth {
-            Some(Auth::XApiKey) => AuthStyle::XApiKey,
-            Some(Auth::Bearer) | None => AuthStyle::Bearer,
-        },
-        version: decl.api_version.clone().unwrap_or(defaults.version.clone()),
-        recorder,
-        ..defaults
+/// What is shipped, with the operator's own file over it.
+fn catalogue() -> Result<Catalogue, EngineError> {
+    let shipped = Catalogue::shipped().map_err(|e| EngineError::Internal(e.to_string()))?;
+    let Some(path) = places::config_dir().map(|dir| dir.join("models.yaml")) else { return Ok(shipped) };
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(shipped),
+        Err(e) => return Err(EngineError::io("cannot read your models", &path, e)),
     };
-    Ok(Agent {
-        backend: Arc::new(client(name, config)?),
-        backend_name: BackendName::Anthropic.name(),
-        model: decl.model.clone().unwrap_or_default(),
-        max_tokens: decl.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
-        thinking: Some(Thinking::summarized()),
-        effort: decl.effort.map(|effort| effort.name().to_owned()),
-        price: decl.price.clone(),
-    })
+    shipped
+        .with(&text, &path.display().to_string())
+        .map_err(|e| EngineError::usage(e.to_string(), "docs/models.md describes the format"))
 }
 
-fn openai(name: &str, decl: &AgentDecl) -> Result<Agent, EngineError> {
+fn ca_file(name: &str, file: &str) -> Result<Vec<u8>, EngineError> {
+    use std::io::Read as _;
+    let path = keys::expand(file);
+    let mut pem = Vec::new();
+    std::fs::File::open(&path)
+        .and_then(|file| file.take(MAX_CA_BYTES).read_to_end(&mut pem))
+        .map(|_| pem)
+        .map_err(|e| EngineError::usage(format!("agent `{name}`: cannot read ca_file {file}: {e}"), "check the path"))
+}
+
+fn openai(name: &str, decl: &AgentDecl, yard: &Yard<'_>) -> Result<Agent, EngineError> {
     let defaults = OpenAiConfig::default();
     let base_url = decl.base_url.clone().unwrap_or(defaults.base_url.clone());
-    let config = OpenAiConfig { api_key: openai_key(decl, &base_url), base_url, ..defaults };
+    let model = decl.model.clone().unwrap_or_default();
+    let mut setup = yard.setup(name, decl, &model)?;
+    // Such servers think as they like; nothing asks them to.
+    setup.thinking = None;
+    let key = yard.keys.get(name);
+    let gate = key.map(|key| RateGate::of(yard.state_root, key.expose(), &model, &base_url));
+    let config = OpenAiConfig {
+        api_key: key.map(|key| key.expose().to_owned()),
+        base_url,
+        ca_pem: decl.ca_file.as_deref().map(|file| ca_file(name, file)).transpose()?,
+        ..defaults
+    };
     let backend = OpenAi::new(config).map_err(|e| {
         EngineError::usage(format!("agent `{name}` cannot be set up: {e}"), "check its base_url and key")
     })?;
-    Ok(Agent {
-        backend: Arc::new(backend),
-        backend_name: BackendName::Openai.name(),
-        model: decl.model.clone().unwrap_or_default(),
-        max_tokens: decl.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
-        thinking: None,
-        effort: decl.effort.map(|effort| effort.name().to_owned()),
-        price: decl.price.clone(),
-    })
+    Ok(Agent { backend: Arc::new(backend), backend_name: BackendName::Openai.name(), model, setup, gate })
 }
 
-/// A key is optional. The one that is meant for the service of OpenAI is not given to a server on this machine,
-/// unless the declaration names it.
-fn openai_key(decl: &AgentDecl, base_url: &str) -> Option<String> {
-    let variable = match &decl.api_key_env {
-        Some(named) => named.as_str(),
-        None if openai::is_local(base_url) => return None,
-        None => "OPENAI_API_KEY",
-    };
-    std::env::var(variable).ok().filter(|key| !key.is_empty())
+/// The keys of all agents, found once: a command that prints one may ask its owner.
+async fn find_keys(declared: &LoopFile, workspace: &Path) -> Result<BTreeMap<String, Key>, EngineError> {
+    let mut keys = BTreeMap::new();
+    for (name, decl) in declared.agents.iter() {
+        let variable = match decl.backend {
+            BackendName::Anthropic => "ANTHROPIC_API_KEY",
+            BackendName::Openai if is_for_openai(decl) => "OPENAI_API_KEY",
+            BackendName::Openai => "",
+            BackendName::Command | BackendName::Acp | BackendName::Rehearsal => continue,
+        };
+        if let Some(key) = keys::find(name, decl, variable, workspace).await? {
+            keys.insert(name.to_owned(), key);
+        }
+    }
+    Ok(keys)
+}
+
+/// The key that is meant for the service of OpenAI is not given to a server on this machine, unless the
+/// declaration names it.
+fn is_for_openai(decl: &AgentDecl) -> bool {
+    !decl.base_url.as_deref().is_some_and(openai::is_local)
 }
 
 fn client(name: &str, config: AnthropicConfig) -> Result<Anthropic, EngineError> {
@@ -241,20 +376,20 @@ fn client(name: &str, config: AnthropicConfig) -> Result<Anthropic, EngineError>
         .map_err(|e| EngineError::usage(format!("agent `{name}` cannot be set up: {e}"), "check its base_url and key"))
 }
 
-impl Agent {
-    /// What a reply cost; `None` when no price is declared: unknown is not zero.
+impl Setup {
+    /// What a reply cost; `None` when no price is known: unknown is not zero.
     pub fn cost(&self, usage: &Usage) -> Option<Exact> {
-        let price = self.price.as_ref()?;
-        let per_token = Exact::parse("0.000001").ok()?;
-        let part =
-            |tokens: u64, per_million: Exact| Exact::from_u64(tokens).checked_mul(per_million)?.checked_mul(per_token);
-        part(usage.input_tokens, price.input)?
-            .checked_add(part(usage.output_tokens, price.output)?)?
-            .checked_add(part(usage.cache_read_input_tokens, price.cache_read.unwrap_or(price.input))?)?
-            .checked_add(part(usage.cache_creation_input_tokens, price.cache_write.unwrap_or(price.input))?)
+        self.price.as_ref()?.cost(usage, self.cache)
     }
 
+    /// The web tools of a role: only who looks around gets them.
+    pub fn web_for(&self, role: Role) -> Option<&WebDecl> {
+        self.web.as_ref().filter(|_| role == Role::Scout)
+    }
+}
+
+impl Agent {
     pub fn has_price(&self) -> bool {
-        self.price.is_some()
+        self.setup.price.is_some()
     }
 }

@@ -3,11 +3,8 @@
 //! The driver decides nothing. It holds what cannot be folded (connections, caches, the watch for stop
 //! signals); losing all of it loses no truth.
 
-use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -22,13 +19,13 @@ use crate::machine::next::{self, Todo};
 use crate::machine::run::RunState;
 use crate::machine::step::{self, Input};
 use crate::model::budget::{self, Exhausted, Spent};
-use crate::model::digest::Digest;
 use crate::playbook::swarm::Swarm;
 use crate::tool::permission::Rules;
 use crate::tool::tree::TreeCache;
 
 use super::backends::Agents;
 use super::command::Order;
+use super::conversation::Messages;
 use super::error::EngineError;
 use super::hub::Hub;
 use super::observer::Observer;
@@ -69,7 +66,7 @@ pub struct Driver<'a> {
     pub(super) observer: &'a mut dyn Observer,
     pub(super) tree_cache: Option<TreeCache>,
     /// Messages of the open conversation, so that blobs are read once.
-    pub(super) messages: HashMap<Digest, Arc<RawValue>>,
+    pub(super) messages: Messages,
     pub(super) hub: Hub,
     pub(super) orders: mpsc::Receiver<Order>,
     /// Is a wait for the model server going on, and has an operator cut it short?
@@ -99,7 +96,7 @@ impl<'a> Driver<'a> {
             rules,
             observer,
             tree_cache: None,
-            messages: HashMap::new(),
+            messages: Messages::new(),
             hub: ports.hub,
             orders: ports.orders,
             waiting_for_server: false,

@@ -46,10 +46,11 @@ pub async fn open(
 ) -> Result<Opened, EngineError> {
     let means = means.into();
     match wanted {
-        Wanted::New { workspace, declaration } => {
+        Wanted::New { workspace, mut declaration } => {
             preflight(&workspace, &declaration.file, attendance)?;
-            let agents = Agents::prepare(&declaration.file, &workspace, &means).await?;
+            let agents = Agents::prepare(&declaration.file, &workspace, root.path(), &means).await?;
             check_prices(&declaration.file, &agents)?;
+            declaration.notes.extend(agents.warnings.iter().cloned());
             let session = Session::create(root, &workspace, *declaration, attendance)?;
             Ok(Opened { session, agents })
         }
@@ -70,7 +71,7 @@ pub async fn open(
                 });
             }
             // A missing key must not count as a try that got nowhere.
-            let agents = Agents::prepare(state.loop_file(), &workspace, &means).await?;
+            let agents = Agents::prepare(state.loop_file(), &workspace, root.path(), &means).await?;
             let session = Session::resume(root, &run, attendance, insist)?;
             // What a killed engine left running must not race with what comes next.
             process::sweep(session.state.run().as_str());

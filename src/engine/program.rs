@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::cli;
 use crate::agent::program::{Allowed, Ask, Finished, Task};
-use crate::agent::{CallError, ProgramFault};
+use crate::agent::{self, CallError, ProgramFault};
 use crate::evidence::permit;
 use crate::machine::document;
 use crate::machine::event::{
@@ -36,6 +36,7 @@ use super::ask;
 use super::driver::{Driver, stop_comes};
 use super::error::EngineError;
 use super::offer::{self, Shelf};
+use super::spend;
 
 mod prompt;
 mod sketch;
@@ -92,7 +93,7 @@ struct Attendance {
     asked: u32,
     reported_at: Option<Instant>,
     /// Usage so far.
-    usage: crate::agent::Usage,
+    usage: agent::Usage,
     cost: Option<crate::model::decimal::Exact>,
 }
 
@@ -132,7 +133,7 @@ impl Driver<'_> {
             waiting_since: None,
             asked: 0,
             reported_at: None,
-            usage: crate::agent::Usage::default(),
+            usage: agent::Usage::default(),
             cost: None,
         };
         let (tell, mut news) = mpsc::channel(BACKLOG);
@@ -150,12 +151,12 @@ impl Driver<'_> {
             (Some(Ended::Silent), _) => {
                 let message = format!("nothing for {} s", program.silence.as_secs());
                 let error = CallError::Program { fault: ProgramFault::Silent, message, retry_after: None };
-                self.take_failure(&key, number, attempt, &error).await
+                self.take_failure(&key, number, attempt, &error, Some(attendance.usage), &program.setup).await
             }
             (Some(Ended::TooLong), _) => {
                 let message = format!("its turn may take {} s", program.turn_limit.as_secs());
                 let error = CallError::Program { fault: ProgramFault::TooLong, message, retry_after: None };
-                self.take_failure(&key, number, attempt, &error).await
+                self.take_failure(&key, number, attempt, &error, Some(attendance.usage), &program.setup).await
             }
             (None, Ok(finished)) => self.take_turn(&key, number, finished).await,
             // Its report is in; how it left matters no more.
@@ -164,7 +165,9 @@ impl Driver<'_> {
                 let text = "(broke off after its report was accepted)".to_owned();
                 self.take_turn(&key, number, Finished { text, usage, cost_usd, ..Finished::default() }).await
             }
-            (None, Err(error)) => self.take_failure(&key, number, attempt, &error).await,
+            (None, Err(error)) => {
+                self.take_failure(&key, number, attempt, &error, Some(attendance.usage), &program.setup).await
+            }
         }
     }
 
@@ -187,7 +190,7 @@ impl Driver<'_> {
         let heard = Heard::default();
         let marker = self.session.state.run().as_str().to_owned();
         let used = &self.call()?.used;
-        let earlier = if task.session.is_some() { agent_usage(used) } else { crate::agent::Usage::default() };
+        let earlier = if task.session.is_some() { agent_usage(used) } else { agent::Usage::default() };
         let access = permit::access_of(attendance.role);
         let folders = program.folders();
         // A program makes its own folders at its first start; what is not there cannot be opened to it.
@@ -596,6 +599,9 @@ impl Driver<'_> {
             (true, false) => ReplyMove::Finish,
         };
         let message = json!({"role": "assistant", "content": content});
+        // The program's own figure where it gives one, else the declared price.
+        let program = self.agents.program(&call.started.agent);
+        let cost = finished.cost_usd.or_else(|| program?.setup.cost(&finished.usage));
         let responded = LlmResponded {
             call: key.to_owned(),
             turn,
@@ -604,15 +610,8 @@ impl Driver<'_> {
             next,
             empty: content.is_empty(),
             tool_uses,
-            usage: Usage {
-                input: finished.usage.input_tokens,
-                cache_write: finished.usage.cache_creation_input_tokens,
-                cache_read: finished.usage.cache_read_input_tokens,
-                output: finished.usage.output_tokens,
-                thinking: finished.usage.thinking_tokens,
-                web_searches: 0,
-            },
-            cost_usd: finished.cost_usd,
+            usage: spend::recorded(&finished.usage),
+            cost_usd: cost,
             request_id: None,
             rate: None,
             session: finished.session,
@@ -632,13 +631,16 @@ enum Step {
     PatienceEnds,
 }
 
-fn agent_usage(usage: &Usage) -> crate::agent::Usage {
-    crate::agent::Usage {
+/// What was recorded, as a client counts it.
+fn agent_usage(usage: &Usage) -> agent::Usage {
+    agent::Usage {
         input_tokens: usage.input,
         cache_creation_input_tokens: usage.cache_write,
         cache_read_input_tokens: usage.cache_read,
         output_tokens: usage.output,
         thinking_tokens: usage.thinking,
+        web_search_requests: usage.web_searches,
+        ..agent::Usage::default()
     }
 }
 

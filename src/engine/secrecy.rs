@@ -161,6 +161,7 @@ impl Speaker {
             Delta::Thinking(text) => (LiveKind::Thinking, Cow::Borrowed(text)),
             Delta::ToolStarted { name } => (LiveKind::ToolInput, Cow::Owned(format!("{name} "))),
             Delta::ToolInput(text) => (LiveKind::ToolInput, Cow::Borrowed(text)),
+            Delta::Usage { .. } | Delta::Limits(_) => return,
         };
         if kind != self.kind || matches!(delta, Delta::ToolStarted { .. }) {
             self.finish();

@@ -75,6 +75,8 @@ impl Attendance {
 pub struct Declaration {
     pub file: LoopFile,
     pub sha256: Digest,
+    /// What the operator should know before the start.
+    pub notes: Vec<String>,
 }
 
 /// Reads loop.yaml with its limits. Nothing is written.
@@ -111,7 +113,7 @@ pub fn read_declaration(path: &Path) -> Result<Declaration, EngineError> {
             hint: Some("add at least one criterion with a `check`".to_owned()),
         }));
     }
-    Ok(Declaration { file, sha256: Digest::of(&bytes) })
+    Ok(Declaration { file, sha256: Digest::of(&bytes), notes: Vec::new() })
 }
 
 impl Session {
@@ -314,7 +316,7 @@ fn run_started(
 ) -> RunStarted {
     let budget = budget::effective(&declaration.file.budget, declaration.file.profile);
     let clamps = budget.clamps.iter().map(|c| format!("{} {} was raised to {}", c.limit, c.requested, c.used));
-    let warnings = clamps.chain(in_force.warnings.iter().cloned()).collect();
+    let warnings = clamps.chain(in_force.warnings.iter().cloned()).chain(declaration.notes).collect();
     RunStarted {
         run: run.clone(),
         engine_version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -7,6 +7,7 @@ use crate::machine::alignment;
 use crate::machine::document::{self, EVIDENCE_ROOT, iteration_dir, report_path};
 use crate::machine::event::{Phase, Probe};
 use crate::machine::iteration::Iteration;
+use crate::machine::ledger::Used;
 use crate::machine::measure::check_output_path;
 use crate::machine::run::RunState;
 use crate::model::budget::Profile;
@@ -16,6 +17,9 @@ use crate::model::learnings::{NorthstarDirection, SpecVersion};
 
 use super::people;
 use super::report;
+
+/// The first version of the reducer whose runs have a usage file.
+const KNOWS_USAGE: u32 = 3;
 
 /// One rendered file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,6 +114,9 @@ pub fn of_run(state: &RunState) -> Vec<Rendered> {
         add("plan.json", document::text(&document::plan(state)), "plan");
     }
     add("budget_log.json", document::text(&budget_log(state)), "log");
+    if state.started.reducer_version >= KNOWS_USAGE {
+        add("usage.json", document::text(&usage(state)), "log");
+    }
     if state.budget().profile != Profile::Strict {
         add("budget_reduction.log", budget_reduction(state), "log");
     }
@@ -191,6 +198,27 @@ fn budget_log(state: &RunState) -> Value {
             "output_tokens": spent.output_tokens,
             "cost_usd": spent.cost_usd,
         },
+    })
+}
+
+/// Tokens and money by iteration, role and model. A cost of null is unknown, not zero.
+pub fn usage(state: &RunState) -> Value {
+    let with = |mut row: Value, used: &Used| {
+        if let (Value::Object(row), Ok(Value::Object(used))) = (&mut row, serde_json::to_value(used)) {
+            row.extend(used);
+        }
+        row
+    };
+    let ledger = &state.ledger;
+    let rows: Vec<Value> = ledger
+        .rows
+        .iter()
+        .map(|(row, used)| with(json!({"iteration": row.iteration, "role": row.role, "model": row.model}), used))
+        .collect();
+    json!({
+        "rows": rows,
+        "total": with(json!({}), &ledger.total()),
+        "lost": {"calls": ledger.lost, "at_most_usd": ledger.lost_usd},
     })
 }
 

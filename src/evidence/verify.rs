@@ -190,6 +190,8 @@ fn check_announced(state: &RunState, event: &Event) -> Result<(), String> {
             let mut tools = call.tools.iter();
             tools.any(|tool| tool.tool_use.id == finished.id && matches!(tool.phase, ToolPhase::Intended { .. }))
         }),
+        // A wait at the gate that runs share: nothing was sent, and nothing is charged.
+        Event::LlmFailed(failed) if failed.is_only_a_wait() => call.is_some(),
         Event::LlmResponded(_) | Event::LlmFailed(_) => call.is_some_and(|call| call.request_open),
         Event::ProbeFinished(finished) if finished.phase == Phase::Baseline => {
             state.open_baseline_probe.as_ref() == Some(&finished.probe)

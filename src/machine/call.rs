@@ -153,8 +153,9 @@ impl CallState {
         match event {
             Event::LlmRequested(_) => self.request_open = true,
             Event::LlmFailed(failed) => {
+                // A wait before any request was sent is no attempt.
+                self.attempts += u32::from(self.request_open);
                 self.request_open = false;
-                self.attempts += 1;
                 self.drop_blocks |= failed.class == PREFIX_MISMATCH;
                 if failed.wait_millis.is_none() {
                     self.failed = Some((failed.class.clone(), failed.message.clone()));
@@ -300,7 +301,12 @@ impl CallState {
         match reply.next {
             ReplyMove::RunTools => self.next_tool(),
             ReplyMove::Refused => CallTodo::End(AgentEnd::Refused(reply.stop.clone())),
-            ReplyMove::Stop | ReplyMove::StartFresh => CallTodo::End(AgentEnd::Failed {
+            // A fresh conversation would have to be told everything again, and the next iteration does that.
+            ReplyMove::StartFresh => CallTodo::End(AgentEnd::Failed {
+                class: "context_full".into(),
+                message: format!("the conversation no longer fits the model (`{}`)", reply.stop),
+            }),
+            ReplyMove::Stop => CallTodo::End(AgentEnd::Failed {
                 class: "stopped".into(),
                 message: format!("the model stopped with `{}`", reply.stop),
             }),

@@ -7,8 +7,9 @@ use crate::model::decimal::Exact;
 use crate::model::decision::Mode;
 
 use super::call::{CallState, CallSummary};
-use super::event::{Event, Phase, RunStarted};
+use super::event::{Event, Phase, RunStarted, Usage};
 use super::iteration::Iteration;
+use super::ledger::{Row, add_cost};
 use super::legal;
 use super::operator::Pause;
 use super::run::RunState;
@@ -155,25 +156,29 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
             }
             iteration.call = Some(CallState::new(started.clone()));
         }
-        Event::LlmRequested(_) => {
+        Event::LlmRequested(requested) => {
+            let row = row(state)?;
+            state.ledger.requested(row, requested);
             state.spent.requests += 1;
             current(state)?.spend.requests += 1;
             call(state)?.apply(event);
         }
         Event::LlmResponded(reply) => {
-            // The server's numbers are foreign: they may be anything, and must not wrap.
-            let cached = reply.usage.cache_read.saturating_add(reply.usage.cache_write);
-            let input = reply.usage.input.saturating_add(cached);
-            state.spent.input_tokens = state.spent.input_tokens.saturating_add(input);
-            state.spent.output_tokens = state.spent.output_tokens.saturating_add(reply.usage.output);
-            state.spent.cost_usd = add_cost(state.spent.cost_usd, reply.cost_usd);
-            let spend = &mut current(state)?.spend;
-            spend.input_tokens = spend.input_tokens.saturating_add(input);
-            spend.output_tokens = spend.output_tokens.saturating_add(reply.usage.output);
+            let row = row(state)?;
+            state.ledger.responded(row, reply);
+            charge(state, &reply.usage, reply.cost_usd)?;
+            if reply.rate.is_some() {
+                state.rate.clone_from(&reply.rate);
+            }
             call(state)?.apply(event);
             state.operator.acknowledge(&reply.call);
         }
         Event::LlmFailed(failed) => {
+            let row = row(state)?;
+            state.ledger.failed(row, failed);
+            if let Some(usage) = &failed.usage {
+                charge(state, usage, failed.cost_usd)?;
+            }
             let spend = &mut current(state)?.spend;
             spend.waited_millis = spend.waited_millis.saturating_add(failed.wait_millis.unwrap_or(0));
             call(state)?.apply(event);
@@ -210,6 +215,7 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
                     paraphrase: call.started.paraphrase,
                 },
             );
+            state.ledger.lose();
             state.operator.requeue(&finished.call);
         }
         Event::ArtifactsCollected(collected) => {
@@ -305,6 +311,7 @@ fn enter(state: &mut RunState, to: State) {
 }
 
 fn resume(state: &mut RunState) {
+    state.ledger.lose();
     state.resumes += 1;
     state.stalled_resumes += 1;
     state.backpressure = None;
@@ -328,9 +335,25 @@ fn count_tool_calls(state: &mut RunState, calls: u64) -> Result<(), &'static str
     Ok(())
 }
 
-/// Unknown plus anything is unknown.
-fn add_cost(total: Option<Exact>, cost: Option<Exact>) -> Option<Exact> {
-    total?.checked_add(cost?)
+/// Adds what the server counted for one attempt.
+fn charge(state: &mut RunState, usage: &Usage, cost: Option<Exact>) -> Result<(), &'static str> {
+    // The server's numbers are foreign: they may be anything, and must not wrap.
+    let cached = usage.cache_read.saturating_add(usage.cache_write);
+    let input = usage.input.saturating_add(cached);
+    state.spent.input_tokens = state.spent.input_tokens.saturating_add(input);
+    state.spent.output_tokens = state.spent.output_tokens.saturating_add(usage.output);
+    state.spent.cost_usd = add_cost(state.spent.cost_usd, cost);
+    let spend = &mut current(state)?.spend;
+    spend.input_tokens = spend.input_tokens.saturating_add(input);
+    spend.output_tokens = spend.output_tokens.saturating_add(usage.output);
+    Ok(())
+}
+
+/// The ledger's row of the open call.
+fn row(state: &mut RunState) -> Result<Row, &'static str> {
+    let iteration = current(state)?.number();
+    let call = call(state)?;
+    Ok(Row { iteration, role: call.role(), model: call.started.model.clone() })
 }
 
 fn current(state: &mut RunState) -> Result<&mut Iteration, &'static str> {

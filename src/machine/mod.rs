@@ -17,6 +17,7 @@ pub mod fold;
 pub mod forbidden;
 pub mod gate;
 pub mod iteration;
+pub mod ledger;
 pub mod legal;
 pub mod measure;
 pub mod next;

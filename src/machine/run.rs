@@ -14,8 +14,11 @@ use crate::model::northstar::{self, Metric};
 use crate::model::rung::{self, Rung};
 
 use super::call::{MAX_DENIED, MAX_DENIED_IN_A_ROW};
-use super::event::{BackpressureSeen, BudgetCut, NorthstarRead, Phase, Probe, ProbeResult, RunHalted, RunStarted};
+use super::event::{
+    BackpressureSeen, BudgetCut, NorthstarRead, Phase, Probe, ProbeResult, RateLeft, RunHalted, RunStarted,
+};
 use super::iteration::Iteration;
+use super::ledger::Ledger;
 use super::operator::Operator;
 use super::state::State;
 
@@ -72,6 +75,9 @@ pub struct RunState {
     pub compacted_before: Option<u32>,
     pub compactions: Vec<learnings::CompactionLog>,
     pub spent: Spent,
+    pub ledger: Ledger,
+    /// What the server of the latest reply said is left of its rate limits.
+    pub rate: Option<RateLeft>,
     pub time: Timekeeper,
     pub cut: Option<BudgetCut>,
     pub backpressure: Option<BackpressureSeen>,
@@ -109,6 +115,8 @@ impl RunState {
             compacted_before: None,
             compactions: Vec::new(),
             spent: Spent { cost_usd: Some(Exact::ZERO), ..Spent::default() },
+            ledger: Ledger::default(),
+            rate: None,
             time: Timekeeper::default(),
             cut: None,
             backpressure: None,

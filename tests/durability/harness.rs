@@ -262,9 +262,17 @@ fn evidence(bench: &Bench) -> BTreeMap<String, String> {
 }
 
 fn forget_times(value: &mut Value) {
-    // `requests` and `resumes` say how often the engine died, which is what differs.
-    const TIMES: &[&str] =
-        &["millis", "waited_millis", "requests", "resumes", "total_seconds_elapsed", "seconds_remaining"];
+    // `requests`, `calls`, `lost` and `resumes` say how often the engine died, which is what differs.
+    const TIMES: &[&str] = &[
+        "millis",
+        "waited_millis",
+        "requests",
+        "calls",
+        "lost",
+        "resumes",
+        "total_seconds_elapsed",
+        "seconds_remaining",
+    ];
     match value {
         Value::Object(fields) => {
             fields.retain(|name, _| !TIMES.contains(&name.as_str()));

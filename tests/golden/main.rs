@@ -24,3 +24,5 @@ mod programs;
 mod rung;
 mod stop;
 mod tools;
+mod usage;
+mod wire;

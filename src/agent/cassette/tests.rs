@@ -31,6 +31,7 @@ fn request(turns: usize) -> Request {
         messages,
         thinking: None,
         effort: None,
+        cache: None,
     }
 }
 

@@ -245,6 +245,7 @@ fn usage_of(usage: &Value) -> Usage {
         cache_read_input_tokens: count(usage, "cache_read_input_tokens"),
         output_tokens: count(usage, "output_tokens"),
         thinking_tokens: 0,
+        ..Default::default()
     }
 }
 
@@ -255,6 +256,7 @@ fn model_usage(usage: &Value) -> Usage {
         cache_read_input_tokens: count(usage, "cacheReadInputTokens"),
         output_tokens: count(usage, "outputTokens"),
         thinking_tokens: 0,
+        ..Default::default()
     }
 }
 

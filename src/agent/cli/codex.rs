@@ -219,5 +219,6 @@ fn usage(usage: &Value) -> Usage {
         cache_read_input_tokens: cached,
         output_tokens: count(usage, "output_tokens"),
         thinking_tokens: count(usage, "reasoning_output_tokens"),
+        ..Default::default()
     }
 }

@@ -179,5 +179,6 @@ fn usage(stats: &Value) -> Usage {
         cache_read_input_tokens: cached,
         output_tokens: output.saturating_add(thoughts),
         thinking_tokens: thoughts,
+        ..Default::default()
     }
 }

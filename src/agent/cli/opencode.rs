@@ -162,5 +162,6 @@ fn usage(tokens: &Value) -> Usage {
         // Its output leaves thinking out; ours includes it.
         output_tokens: count(tokens, "output").saturating_add(thinking),
         thinking_tokens: thinking,
+        ..Default::default()
     }
 }

@@ -164,6 +164,7 @@ fn claude_is_read_to_the_last_digit() {
         cache_read_input_tokens: 5000,
         output_tokens: 98,
         thinking_tokens: 0,
+        ..Default::default()
     };
     assert_eq!((*reader.usage(), reader.cost_usd()), (so_far, None));
     reader.push(&ran.stdout[before_result..], &mut |act| acts.push(act));
@@ -218,6 +219,7 @@ fn codex_counts_its_session_and_a_turn_only_counts_itself() {
         cache_read_input_tokens: 9000,
         output_tokens: 300,
         thinking_tokens: 120,
+        ..Default::default()
     };
     assert_eq!(finished.usage, usage);
     assert_eq!(finished.cost_usd, None, "what is not said is not known");
@@ -269,6 +271,7 @@ fn gemini_opencode_goose_and_aider_are_counted_as_they_count() {
         cache_read_input_tokens: 3000,
         output_tokens: 400,
         thinking_tokens: 150,
+        ..Default::default()
     };
     assert_eq!((gemini, gemini.total(), cost), (expected, 5400, None));
     assert_eq!(acts.first(), Some(&Act::Said { text: "I will look first.".into() }), "pieces are joined");
@@ -290,6 +293,7 @@ fn gemini_opencode_goose_and_aider_are_counted_as_they_count() {
         cache_read_input_tokens: 2000,
         output_tokens: 345,
         thinking_tokens: 0,
+        ..Default::default()
     };
     assert_eq!((aider, cost.as_deref()), (expected, Some("0.0456")));
     assert!(acts.contains(&Act::Changed { path: "done.txt".into(), diff: String::new() }));

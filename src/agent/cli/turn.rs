@@ -255,6 +255,7 @@ pub(super) fn since(later: Usage, earlier: &Usage) -> Usage {
         cache_read_input_tokens: later.cache_read_input_tokens.saturating_sub(earlier.cache_read_input_tokens),
         output_tokens: later.output_tokens.saturating_sub(earlier.output_tokens),
         thinking_tokens: later.thinking_tokens.saturating_sub(earlier.thinking_tokens),
+        ..later
     }
 }
 
@@ -265,6 +266,7 @@ pub(super) fn plus(one: Usage, other: &Usage) -> Usage {
         cache_read_input_tokens: one.cache_read_input_tokens.saturating_add(other.cache_read_input_tokens),
         output_tokens: one.output_tokens.saturating_add(other.output_tokens),
         thinking_tokens: one.thinking_tokens.saturating_add(other.thinking_tokens),
+        ..one
     }
 }
 

@@ -251,6 +251,7 @@ impl Collector {
             cache_read_input_tokens: cached.min(prompt),
             output_tokens: written.unwrap_or_else(|| estimate(said + called)),
             thinking_tokens: usage["completion_tokens_details"]["reasoning_tokens"].as_u64().unwrap_or(0),
+            ..Default::default()
         }
     }
 }

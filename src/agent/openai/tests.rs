@@ -22,6 +22,7 @@ fn request() -> Request {
         messages: vec![Arc::from(RawValue::from_string(message).unwrap())],
         thinking: None,
         effort: None,
+        cache: None,
     }
 }
 
@@ -107,7 +108,7 @@ async fn a_whole_turn_with_thinking_text_and_calls() {
             Delta::Thinking(piece) => shown.0.push_str(piece),
             Delta::Text(piece) => shown.1.push_str(piece),
             Delta::ToolStarted { name } => shown.2.push(name.to_owned()),
-            Delta::ToolInput(_) => {}
+            Delta::ToolInput(_) | Delta::Usage { .. } | Delta::Limits(_) => {}
         })
         .await
         .unwrap();

@@ -33,7 +33,8 @@ pub fn id(prefix: &str, at: &Position, number: usize) -> String {
 pub fn events(turn: &Turn, at: &Position, model: &str, request_bytes: usize) -> Vec<Vec<u8>> {
     let mut player = Player { events: Vec::new(), index: 0, said: 0 };
     let input = turn.usage.input.unwrap_or(tokens(request_bytes));
-    player.events.push(message_start(at, model, input));
+    let cached = (turn.usage.cache_write, turn.usage.cache_read);
+    player.events.push(start_with(at, model, input, cached));
     player.events.push(event("ping", &json!({"type": "ping"})));
     if let Some(thinking) = &turn.thinking {
         player.thinking(thinking, &id("sig", at, 0));
@@ -41,21 +42,29 @@ pub fn events(turn: &Turn, at: &Position, model: &str, request_bytes: usize) -> 
     if let Some(text) = &turn.text {
         player.text(text);
     }
+    for block in &turn.blocks {
+        player.start(block.clone());
+        player.stop();
+    }
     for (n, call) in turn.calls.iter().enumerate() {
         player.call(&id("toolu", at, n), &call.tool, &call.input);
     }
     let output = turn.usage.output.unwrap_or(tokens(player.said));
     let default = if turn.calls.is_empty() { "end_turn" } else { "tool_use" };
-    player.end(turn.stop.as_deref().unwrap_or(default), output);
+    player.end(turn.stop.as_deref().unwrap_or(default), output, turn.usage.searches);
     player.events
 }
 
 /// The first event, also used by faults that strike later.
 pub fn message_start(at: &Position, model: &str, input_tokens: u64) -> Vec<u8> {
+    start_with(at, model, input_tokens, (0, 0))
+}
+
+fn start_with(at: &Position, model: &str, input_tokens: u64, (cache_write, cache_read): (u64, u64)) -> Vec<u8> {
     let message = json!({
         "id": id("msg", at, 0), "type": "message", "role": "assistant", "model": model, "content": [],
         "stop_reason": null, "stop_sequence": null,
-        "usage": {"input_tokens": input_tokens, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 1},
+        "usage": {"input_tokens": input_tokens, "cache_creation_input_tokens": cache_write, "cache_read_input_tokens": cache_read, "output_tokens": 1},
     });
     event("message_start", &json!({"type": "message_start", "message": message}))
 }
@@ -115,12 +124,16 @@ impl Player {
         self.index += 1;
     }
 
-    fn end(&mut self, reason: &str, output: u64) {
+    fn end(&mut self, reason: &str, output: u64, searches: u64) {
         let mut delta = json!({"stop_reason": reason, "stop_sequence": null});
         if reason == "refusal" {
             delta["stop_details"] = json!({"type": "refusal", "category": null, "explanation": "scripted refusal"});
         }
-        let data = json!({"type": "message_delta", "delta": delta, "usage": {"output_tokens": output}});
+        let mut usage = json!({"output_tokens": output});
+        if searches > 0 {
+            usage["server_tool_use"] = json!({"web_search_requests": searches, "web_fetch_requests": 0});
+        }
+        let data = json!({"type": "message_delta", "delta": delta, "usage": usage});
         self.events.push(event("message_delta", &data));
         self.events.push(event("message_stop", &json!({"type": "message_stop"})));
     }

@@ -40,6 +40,8 @@ pub struct Step {
 pub struct Turn {
     pub thinking: Option<String>,
     pub text: Option<String>,
+    /// Whole content blocks, sent as they are: what a server's own tools leave in a reply.
+    pub blocks: Vec<serde_json::Value>,
     pub calls: Vec<Call>,
     /// Overrides the stop reason; any text.
     pub stop: Option<String>,
@@ -55,6 +57,9 @@ pub struct Turn {
 pub struct TurnUsage {
     pub input: Option<u64>,
     pub output: Option<u64>,
+    pub cache_read: u64,
+    pub cache_write: u64,
+    pub searches: u64,
 }
 
 /// One tool call.

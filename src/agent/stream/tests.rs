@@ -73,7 +73,14 @@ fn deltas_are_shown_while_they_arrive() {
     let sample = sample_streams::all().into_iter().find(|s| s.name == "thinking, text, two calls").unwrap();
     let mut seen = Vec::new();
     let mut reader = StreamReader::new();
-    reader.push(&sample.bytes, &mut |delta| seen.push(format!("{delta:?}"))).unwrap();
+    let mut usage = Vec::new();
+    let mut note = |delta: Delta<'_>| match delta {
+        Delta::Usage { usage: counted, last } => usage.push((counted.prompt(), counted.output_tokens, last)),
+        shown => seen.push(format!("{shown:?}")),
+    };
+    reader.push(&sample.bytes, &mut note).unwrap();
+    // What is owed is known from the first event on.
+    assert_eq!(usage, [(110, 1, false), (110, sample.tokens - 110, true)]);
     assert_eq!(
         seen,
         [

@@ -11,7 +11,7 @@ use ratatui::text::{Line, Span};
 use super::super::action::{Action, Scope};
 use super::super::cmd::{Cmd, Loaded};
 use super::super::theme::Role;
-use super::super::widget::{clip, duration};
+use super::super::widget::{clip, count, duration};
 use super::allowed::barred;
 use super::input::{Input, Lines, Typed};
 use super::sheet::{Keys, Sheet, keys, picked, reveal, rows};
@@ -19,6 +19,8 @@ use super::{Overlay, Response, Stage};
 use crate::engine::command::Command;
 use crate::machine::run::RunState;
 use crate::model::budget::{Dimension, Spent};
+use crate::model::decimal::Exact;
+use crate::model::ids::Role as AgentRole;
 use crate::model::safe::Safe;
 
 const COLUMNS: usize = 74;
@@ -86,8 +88,42 @@ impl Budget {
             let line = row(scene.run, dimension, columns, stage);
             picked(theme, super::super::widget::clip_line(theme, line, columns.saturating_sub(2)), index == self.cursor)
         });
-        rows.collect()
+        let used = usage(scene.run).into_iter().map(|text| {
+            let text = clip(theme, &text, columns.saturating_sub(2));
+            Line::from(Span::styled(format!("  {text}"), theme.style(Role::Muted)))
+        });
+        rows.chain(used).collect()
     }
+}
+
+/// Who used what, and what the model's server says is left.
+fn usage(run: &RunState) -> Vec<String> {
+    let cost = |usd: Option<Exact>| usd.map_or_else(|| "cost unknown".to_owned(), |usd| format!("${usd}"));
+    let mut lines = Vec::new();
+    for role in AgentRole::ALL {
+        let used = run.ledger.of_role(role);
+        if used.calls > 0 {
+            let input = used.input.saturating_add(used.cache_write);
+            lines.push(format!(
+                "{:<8}{} calls, {} in, {} cached, {} out, {}",
+                role.name(),
+                used.calls,
+                count(input),
+                count(used.cache_read),
+                count(used.output),
+                cost(used.cost_usd),
+            ));
+        }
+    }
+    if run.ledger.lost > 0 {
+        lines.push(format!("lost    {} calls, at most {}", run.ledger.lost, cost(run.ledger.lost_usd)));
+    }
+    if let Some(rate) = &run.rate {
+        let left = |left: Option<u64>| left.map_or_else(|| "?".to_owned(), count);
+        let reset = rate.reset.as_deref().map_or_else(String::new, |at| format!(", full again {}", Safe::line(at)));
+        lines.push(format!("server  {} requests, {} tokens left{reset}", left(rate.requests), left(rate.tokens)));
+    }
+    lines
 }
 
 /// A dimension in words.
@@ -186,7 +222,8 @@ impl Overlay for Budget {
     fn view(&self, frame: &mut Frame<'_>, area: Rect, stage: &Stage<'_>) {
         let theme = stage.theme;
         let keys = Self::keys(stage);
-        let sheet = Sheet::place(area, COLUMNS, Dimension::ALL.len() + 4, &keys);
+        let used = stage.scene.map_or(0, |scene| usage(scene.run).len());
+        let sheet = Sheet::place(area, COLUMNS, Dimension::ALL.len() + used + 4, &keys);
         sheet.draw(frame, theme, "Raise a limit (recorded as your override)", &keys);
         let body = sheet.body;
         let foot = body.height.saturating_sub(3).min(if body.height > 10 { 3 } else { 2 });
@@ -222,7 +259,8 @@ mod tests {
     use super::super::Next;
     use super::super::stages::Staged;
     use super::*;
-    use crate::machine::event::BudgetRaised;
+    use crate::machine::event::{BudgetRaised, RateLeft};
+    use crate::machine::ledger::{Row, Used};
 
     fn raised() -> Staged {
         let mut staged = Staged::running();
@@ -241,6 +279,23 @@ mod tests {
         insta::assert_snapshot!("budget_120x36", staged.screen(&mut budget, 120, 36));
         insta::assert_snapshot!("budget_ascii", raised().ascii().screen(&mut budget, 40, 12));
         staged.all_sizes(&mut budget);
+    }
+
+    #[test]
+    fn costs_are_shown_by_role_and_the_servers_words_are_clean() {
+        let mut staged = raised();
+        staged.run.ledger.rows.clear();
+        let row = |role| Row { iteration: 0, role, model: "m".to_owned() };
+        let used = Used { calls: 3, input: 1_200, cache_read: 40_000, output: 900, ..Used::default() };
+        staged.run.ledger.rows.insert(row(AgentRole::Scout), Used { cost_usd: Exact::parse("0.0321").ok(), ..used });
+        staged.run.ledger.rows.insert(row(AgentRole::Solver), Used { calls: 1, cost_usd: None, ..Used::default() });
+        staged.run.ledger.lost = 1;
+        staged.run.rate = Some(RateLeft { requests: Some(7), tokens: None, reset: Some("soon\u{1b}[2J".to_owned()) });
+        let screen = staged.screen(&mut Budget::default(), 80, 24);
+        assert!(screen.contains("$0.0321") && screen.contains("cost unknown"), "{screen}");
+        assert!(screen.contains("1 calls, at most $0") && screen.contains("7 requests, ? tokens left"), "{screen}");
+        assert!(!screen.contains('\u{1b}'));
+        staged.all_sizes(&mut Budget::default());
     }
 
     #[test]

@@ -15,10 +15,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::cli::{self, Exit, Reader};
 use crate::agent::program::{Ask, Finished, Task};
-use crate::agent::{CallError, ProgramFault, Usage, acp};
+use crate::agent::{CallError, Price, ProgramFault, Usage, acp};
+use crate::engine::backends::Setup;
 use crate::model::act::Act;
 use crate::model::decimal::Exact;
-use crate::model::loop_file::{AgentDecl, BackendName, PriceDecl, ProgramProfile, PromptBy};
+use crate::model::loop_file::{AgentDecl, BackendName, ProgramProfile, PromptBy};
 use crate::tool::process::{self, CommandSpec, End, Wires};
 use crate::tool::sandbox::Confinement;
 
@@ -43,11 +44,12 @@ pub struct Program {
     pub silence: Duration,
     pub turn_limit: Duration,
     pub model: Option<String>,
-    pub price: Option<PriceDecl>,
+    /// Only its price is used.
+    pub setup: Setup,
 }
 
 impl Program {
-    pub fn of(decl: &AgentDecl) -> Self {
+    pub fn of(decl: &AgentDecl, price: Option<Price>) -> Self {
         let seconds = |given: Option<u64>, usual: Duration| given.map_or(usual, Duration::from_secs);
         Self {
             profile: decl.program_profile(),
@@ -59,7 +61,7 @@ impl Program {
             silence: seconds(decl.silence_seconds, DEFAULT_SILENCE),
             turn_limit: seconds(decl.turn_seconds, DEFAULT_TURN),
             model: decl.model.clone(),
-            price: decl.price.clone(),
+            setup: Setup { price, ..Setup::default() },
         }
     }
 
@@ -171,7 +173,7 @@ pub async fn run(program: &Program, turn: Turn<'_>) -> Result<Finished, CallErro
     if program.speaks_acp {
         converse(&turn, (reader, writer), process, &ending).await
     } else {
-        let output = Reader::new(program.profile).after(turn.earlier.clone());
+        let output = Reader::new(program.profile).after(turn.earlier);
         read_out(&turn, output, stdin, (reader, writer), process, &ending).await
     }
 }
@@ -202,7 +204,7 @@ async fn read_out(
             for act in acts.drain(..) {
                 let _ = tell.send(News::Act(act)).await;
             }
-            let _ = tell.send(News::Spent { usage: output.usage().clone(), cost: output.cost_usd() }).await;
+            let _ = tell.send(News::Spent { usage: *output.usage(), cost: output.cost_usd() }).await;
         }
         output
     };

@@ -162,6 +162,21 @@ pub struct LlmFailed {
     pub message: String,
     /// How long is waited before the next attempt; `None`: there is none.
     pub wait_millis: Option<u64>,
+    /// What the server had counted before the attempt broke off: it is owed all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Exact>,
+}
+
+impl LlmFailed {
+    /// The class of waits that a server asked for, of this run or of another one that shares its key.
+    pub const RATE_LIMITED: &'static str = "rate_limited";
+
+    /// Could it be that no request was sent, because another run was told to wait?
+    pub fn is_only_a_wait(&self) -> bool {
+        self.class == Self::RATE_LIMITED && self.usage.is_none() && self.cost_usd.is_none()
+    }
 }
 
 /// A message of ours was added to the conversation.

@@ -39,11 +39,11 @@ pub(super) fn ruleset(policy: &Policy, without: Option<Layer>) -> Result<Option<
     }
     let failed = |error: landlock::RulesetError| format!("the Landlock ruleset cannot be made: {error}");
     let mut handled = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
+    let mut rights = AccessFs::from_all(KNOWN);
+    if policy.local_sockets {
+        rights.remove(AccessFs::ResolveUnix);
+    }
     if files {
-        let mut rights = AccessFs::from_all(KNOWN);
-        if policy.local_sockets {
-            rights.remove(AccessFs::ResolveUnix);
-        }
         handled = handled.handle_access(rights).map_err(failed)?;
     }
     if tcp {
@@ -60,7 +60,8 @@ pub(super) fn ruleset(policy: &Policy, without: Option<Layer>) -> Result<Option<
     }
     let read = AccessFs::Execute | AccessFs::ReadFile | AccessFs::ReadDir;
     // Devices are not made, and those that exist are not steered.
-    let change = AccessFs::from_write(KNOWN) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev);
+    let change =
+        rights & AccessFs::from_write(KNOWN) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev);
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
     let rules = policy.read.iter().map(|path| (path.as_path(), read));
     let rules = rules.chain(policy.write.iter().map(|path| (path.as_path(), change)));

@@ -22,6 +22,7 @@ fn request(system: &str, messages: &[&str]) -> Request {
         messages: messages.iter().map(|m| Arc::from(raw(m))).collect(),
         thinking: None,
         effort: None,
+        cache: None,
     }
 }
 

@@ -1,0 +1,123 @@
+//! The request of an open call, from the journal and its blobs alone.
+//!
+//! Role: put messages, system and tools together, so that a resumed conversation sends the same bytes again; the
+//! tools of a role. Not its role: sending, budgets, what the replies mean.
+//! Invariant: whatever stands before the newest message is what was sent before, byte for byte.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::agent::Request;
+use crate::journal::Blobs;
+use crate::machine::call::CallState;
+use crate::model::digest::Digest;
+use crate::model::ids::Role;
+use crate::model::loop_file::WebDecl;
+use crate::model::report;
+use crate::tool::process::Access;
+use crate::tool::registry;
+
+use super::ask;
+use super::backends::Setup;
+use super::error::EngineError;
+
+/// Searches and fetches per request when loop.yaml does not say.
+const DEFAULT_WEB_USES: u32 = 5;
+/// A model whose maximum nobody knows is not asked for more than this.
+const MAX_RAISED_TOKENS: u32 = 128_000;
+
+/// Messages of the open conversation, so that blobs are read once.
+pub type Messages = HashMap<Digest, Arc<RawValue>>;
+
+/// The request that an open call sends next.
+pub fn request(call: &CallState, setup: &Setup, blobs: &Blobs, known: &mut Messages) -> Result<Request, EngineError> {
+    let mut messages = Vec::with_capacity(call.messages.len());
+    for digest in &call.messages {
+        messages.push(message(digest, blobs, known)?);
+    }
+    let tools = String::from_utf8(blobs.get(&call.started.tools)?).unwrap_or_default();
+    let dropping = setup.thinking.filter(|_| call.drop_blocks).and_then(|thinking| thinking.dropping());
+    Ok(Request {
+        model: call.started.model.clone(),
+        max_tokens: if call.raised == 0 { setup.max_tokens } else { raised(setup) },
+        system: String::from_utf8_lossy(&blobs.get(&call.started.system)?).into_owned(),
+        tools: RawValue::from_string(tools).map_err(|e| EngineError::Internal(e.to_string()))?,
+        messages,
+        thinking: dropping.or(setup.thinking),
+        effort: setup.effort.map(|effort| effort.name().to_owned()),
+        cache: setup.cache,
+    })
+}
+
+/// A reply that was cut gets all the room there is, once: only what is written is paid.
+fn raised(setup: &Setup) -> u32 {
+    let most = setup.max_output.unwrap_or_else(|| setup.max_tokens.saturating_mul(2).min(MAX_RAISED_TOKENS));
+    most.max(setup.max_tokens)
+}
+
+fn message(digest: &Digest, blobs: &Blobs, known: &mut Messages) -> Result<Arc<RawValue>, EngineError> {
+    if let Some(message) = known.get(digest) {
+        return Ok(Arc::clone(message));
+    }
+    let text = String::from_utf8(blobs.get(digest)?).unwrap_or_default();
+    let raw =
+        RawValue::from_string(text).map_err(|e| EngineError::Internal(format!("message {}: {e}", digest.short())))?;
+    let message: Arc<RawValue> = Arc::from(raw);
+    known.insert(*digest, Arc::clone(&message));
+    Ok(message)
+}
+
+/// The tools of a role, in a fixed order: they are part of the prefix that is sent again and again.
+pub(super) fn tools_json(role: Role, web: Option<&WebDecl>, held: bool) -> String {
+    let access = if role.may_write() { Access::ReadWrite } else { Access::ReadOnly };
+    // Readers get a shell only where it cannot write.
+    let mut tools: Vec<Value> = registry::catalogue(access, held)
+        .into_iter()
+        .map(|tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}))
+        .collect();
+    // The judge asks nobody.
+    if role != Role::Skeptic {
+        tools.push(ask::specification());
+    }
+    if let Some(web) = web {
+        tools.extend(web_tools(web));
+    }
+    tools.push(json!({
+        "name": report::tool_name(role),
+        "description": "Hand in your report. This ends your part of the iteration.",
+        "input_schema": report::schema(role),
+    }));
+    Value::Array(tools).to_string()
+}
+
+/// What the server looks up by itself. `direct`: the model calls it, not code that runs over there.
+fn web_tools(web: &WebDecl) -> Vec<Value> {
+    let wanted = [(web.search, "web_search", "web_search_20260318"), (web.fetch, "web_fetch", "web_fetch_20260318")];
+    let tool = |name: &str, kind: &str| {
+        let mut tool = json!({
+            "type": kind,
+            "name": name,
+            "max_uses": web_uses(web),
+            "allowed_callers": ["direct"],
+        });
+        for (key, domains) in [("allowed_domains", &web.allowed_domains), ("blocked_domains", &web.blocked_domains)] {
+            if !domains.is_empty() {
+                tool[key] = json!(domains);
+            }
+        }
+        tool
+    };
+    wanted.into_iter().filter(|(wanted, ..)| *wanted).map(|(_, name, kind)| tool(name, kind)).collect()
+}
+
+fn web_uses(web: &WebDecl) -> u32 {
+    web.max_uses.unwrap_or(DEFAULT_WEB_USES)
+}
+
+/// Searches that one request of this role may cost.
+pub(super) fn searches(role: Role, setup: &Setup) -> u32 {
+    setup.web_for(role).filter(|web| web.search).map_or(0, web_uses)
+}
