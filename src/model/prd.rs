@@ -11,6 +11,8 @@ mod item;
 mod json;
 mod list;
 mod merge;
+#[cfg(test)]
+mod mutants;
 mod priority;
 mod select;
 #[cfg(test)]
@@ -70,7 +72,7 @@ impl Prd {
     }
 
     fn from_document(text: &str, root: &Node) -> Result<Self, (usize, Why)> {
-        let (shape, elements) = list::find(root)?;
+        let (shape, elements) = list::find(text, root)?;
         let items = elements
             .into_iter()
             .map(|element| item::read(text, element.path, element.node))
@@ -170,7 +172,7 @@ fn heads<'a>(root: &'a Node, shape: &Shape) -> Vec<&'a [Member]> {
 
 /// The first member under one of the names, in the order of the names.
 fn first_named<'a>(members: &'a [Member], names: &[&str]) -> Option<&'a Member> {
-    names.iter().find_map(|name| members.iter().find(|member| normal(&member.key) == *name))
+    names.iter().find_map(|name| members.iter().find(|member| is(&member.key, name)))
 }
 
 /// The first text under one of the names that is not blank.
@@ -179,9 +181,13 @@ fn first_text(members: &[Member], names: &[&str]) -> Option<String> {
     texts.map(str::trim).find(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// A word without the differences in spelling that mean nothing: `acceptance_criteria`, `AcceptanceCriteria`.
-fn normal(word: &str) -> String {
-    const LONGEST: usize = 64;
-    let letters = word.chars().filter(|c| !matches!(c, '_' | '-' | ' '));
-    letters.take(LONGEST).map(|c| c.to_ascii_lowercase()).collect()
+/// Is it the word, apart from differences in spelling that mean nothing: `acceptance_criteria`, `AcceptanceCriteria`?
+/// The name is in small letters, without anything between them.
+fn is(word: &str, name: &str) -> bool {
+    let letters = word.bytes().filter(|byte| !matches!(byte, b'_' | b'-' | b' '));
+    letters.map(|byte| byte.to_ascii_lowercase()).eq(name.bytes())
+}
+
+fn is_one_of(word: &str, names: &[&str]) -> bool {
+    names.iter().any(|name| is(word, name))
 }

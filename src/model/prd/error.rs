@@ -7,7 +7,7 @@
 use std::fmt;
 
 use super::json::Syntax;
-use super::{MOST_BYTES, MOST_ITEMS, MOST_NOTE_BYTES, normal};
+use super::{MOST_BYTES, MOST_ITEMS, MOST_NOTE_BYTES, is};
 use crate::model::diagnose::Diagnostic;
 use crate::model::safe::Safe;
 
@@ -88,7 +88,7 @@ impl Why {
                 "keep the items to work on in one list called items, and the other list in another file".to_owned()
             }
             Self::VerdictMissing { .. } => "write \"passes\": false, or true if it is proven".to_owned(),
-            Self::VerdictUnclear { key, .. } if normal(key) == "status" => STATUS_HINT.to_owned(),
+            Self::VerdictUnclear { key, .. } if is(key, "status") => STATUS_HINT.to_owned(),
             Self::VerdictUnclear { key, .. } => format!("write \"{key}\": false, or true if it is proven"),
             Self::StatusUnknown { .. } => STATUS_HINT.to_owned(),
             Self::Contradiction { .. } => "make both say the same, or take one out".to_owned(),

@@ -119,6 +119,12 @@ pub(super) fn read(text: &str, path: String, node: &Node) -> Result<Item, (usize
     })
 }
 
+/// What to call an object that cannot be read as an item: its id, or its path.
+pub(super) fn called(text: &str, path: &str, node: &Node) -> String {
+    let id = given_id(text, path, node.members().unwrap_or_default());
+    id.ok().flatten().unwrap_or_else(|| path.to_owned())
+}
+
 fn given_id(text: &str, path: &str, members: &[Member]) -> Result<Option<String>, (usize, Why)> {
     let Some(member) = first_named(members, &["id"]) else { return Ok(None) };
     let id = match &member.value.kind {

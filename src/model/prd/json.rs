@@ -7,6 +7,8 @@
 
 use std::collections::HashMap;
 
+use super::error::quote;
+
 /// Lists and objects inside each other, at most.
 pub const MOST_DEPTH: usize = 64;
 /// Values in one file, at most.
@@ -115,7 +117,7 @@ pub enum Syntax {
     TooDeep,
     #[error("more than {MOST_VALUES} values")]
     TooMany,
-    #[error("the key `{key}` is written twice in one object (first in line {first_line})")]
+    #[error("the key `{}` is written twice in one object (first in line {first_line})", quote(.key))]
     TwiceKey { key: String, first_line: usize },
 }
 

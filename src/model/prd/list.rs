@@ -6,7 +6,7 @@
 
 use super::error::{Why, quote};
 use super::json::{Node, Span};
-use super::{MOST_ITEMS, normal, verdict};
+use super::{MOST_ITEMS, is_one_of, item, verdict};
 
 /// Names under which lists of work are kept. Elsewhere only a list that says `passes` counts.
 const NAMES: &[&str] = &[
@@ -72,11 +72,11 @@ pub struct Element<'a> {
 }
 
 /// The list of work, and what is in it. The byte is where the trouble is.
-pub fn find(root: &Node) -> Result<(Shape, Vec<Element<'_>>), (usize, Why)> {
+pub fn find<'a>(text: &str, root: &'a Node) -> Result<(Shape, Vec<Element<'a>>), (usize, Why)> {
     let mut found = Vec::new();
     search(root, None, &mut Vec::new(), &mut found);
     match found.as_slice() {
-        [] => Err(nothing_found(root)),
+        [] => Err(nothing_found(text, root)),
         [(shape, _)] => {
             let mut elements = Vec::new();
             collect(root, &shape.0, String::new(), &mut elements)?;
@@ -95,7 +95,7 @@ fn search(node: &Node, name: Option<&str>, steps: &mut Vec<Step>, found: &mut Ve
         return;
     }
     if let Some(nodes) = node.list() {
-        let known = name.is_none_or(|name| NAMES.contains(&normal(name).as_str()));
+        let known = name.is_none_or(|name| is_one_of(name, NAMES));
         let members = || nodes.iter().filter_map(Node::members);
         let is_work = if known { members().any(verdict::speaks) } else { members().any(verdict::speaks_plainly) };
         if is_work && found.iter().all(|(shape, _)| shape.0 != *steps) {
@@ -168,7 +168,7 @@ fn push_key(path: &mut String, key: &str) {
 }
 
 /// What the document has instead of items that say whether they pass.
-fn nothing_found(root: &Node) -> (usize, Why) {
+fn nothing_found(text: &str, root: &Node) -> (usize, Why) {
     let mut named = Vec::new();
     named_lists(root, "", root.list().is_some(), &mut named);
     // The list that is nearest to being one of items explains most.
@@ -177,7 +177,7 @@ fn nothing_found(root: &Node) -> (usize, Why) {
         Some((format!("{path}[{index}]"), list.list()?.get(index)?))
     });
     if let Some((path, item)) = with_objects {
-        return (item.span.start, Why::VerdictMissing { item: quote(&path) });
+        return (item.span.start, Why::VerdictMissing { item: quote(&item::called(text, &path, item)) });
     }
     let filled = named.iter().find_map(|(path, list)| Some((path, list.list()?.first()?)));
     if let Some((path, first)) = filled {
@@ -216,6 +216,6 @@ fn named_lists<'a>(node: &'a Node, path: &str, named: bool, out: &mut Vec<(Strin
     for member in node.members().unwrap_or_default() {
         let mut path = path.to_owned();
         push_key(&mut path, &member.key);
-        named_lists(&member.value, &path, NAMES.contains(&normal(&member.key).as_str()), out);
+        named_lists(&member.value, &path, is_one_of(&member.key, NAMES), out);
     }
 }

@@ -7,9 +7,9 @@
 use rust_decimal::Decimal;
 
 use super::error::{Why, quote};
+use super::is;
 use super::item::Item;
 use super::json::{Kind, Member};
-use super::normal;
 use crate::model::decimal::Exact;
 
 /// Words of a scale with their ranks.
@@ -78,9 +78,8 @@ impl Priority {
 }
 
 fn word_or_number(word: &str) -> Option<(Scale, Decimal)> {
-    let plain = normal(word);
-    let of = |words: Words| words.iter().find(|(known, _)| *known == plain).map(|(_, rank)| Decimal::from(*rank));
-    let class = || plain.strip_prefix('p').filter(|digits| digits.len() == 1)?.parse::<u32>().ok();
+    let of = |words: Words| words.iter().find(|(known, _)| is(word, known)).map(|(_, rank)| Decimal::from(*rank));
+    let class = || word.strip_prefix(['p', 'P']).filter(|digits| digits.len() == 1)?.parse::<u32>().ok();
     None.or_else(|| Some((Scale::Levels, of(LEVELS)?)))
         .or_else(|| Some((Scale::Needs, of(NEEDS)?)))
         .or_else(|| Some((Scale::Classes, Decimal::from(class()?))))

@@ -36,26 +36,26 @@ mod reading {
             (r#""notes": """#, "1:12: item A does not say whether it passes"),
             (
                 r#""passes": null"#,
-                "1:46: item A: `passes` is null, which says neither that it passes nor that it does not",
+                "1:48: item A: `passes` is null, which says neither that it passes nor that it does not",
             ),
             (
                 r#""passes": "true""#,
-                "1:46: item A: `passes` is text, which says neither that it passes nor that it does not",
+                "1:48: item A: `passes` is text, which says neither that it passes nor that it does not",
             ),
-            (r#""passes": 0"#, "1:46: item A: `passes` is a number, which says neither"),
-            (r#""passes": null, "status": "done""#, "1:46: item A: `passes` is null"),
-            (r#""status": null"#, "1:46: item A: `status` is null"),
-            (r#""completed": "2026-01-01""#, "1:49: item A: `completed` is text"),
+            (r#""passes": 0"#, "1:48: item A: `passes` is a number, which says neither"),
+            (r#""passes": null, "status": "done""#, "1:48: item A: `passes` is null"),
+            (r#""status": null"#, "1:48: item A: `status` is null"),
+            (r#""completed": "2026-01-01""#, "1:51: item A: `completed` is text"),
             (
                 r#""status": "skipped""#,
-                "1:46: item A: the status `skipped` says neither that it passes nor that it does not",
+                "1:48: item A: the status `skipped` says neither that it passes nor that it does not",
             ),
-            (r#""passes": true, "status": "deferred""#, "1:62: item A: the status `deferred` says neither"),
+            (r#""passes": true, "status": "deferred""#, "1:64: item A: the status `deferred` says neither"),
             (
                 r#""passes": true, "status": "in-progress""#,
-                "1:62: item A contradicts itself: `passes` says that it passes, but `status` says that it does not pass",
+                "1:64: item A contradicts itself: `passes` says that it passes, but `status` says that it does not pass",
             ),
-            (r#""passes": false, "done": true"#, "1:61: item A contradicts itself"),
+            (r#""passes": false, "done": true"#, "1:63: item A contradicts itself"),
         ] {
             assert!(refusal(&one(members)).starts_with(message), "{members}: {}", refusal(&one(members)));
             let error = Prd::read(one(members).as_bytes()).unwrap_err();
@@ -116,11 +116,11 @@ mod reading {
         for (text, message) in [
             (
                 format!(r#"{{"items": [{item}], "tasks": [{item}]}}"#),
-                "1:65: two lists could be meant: `items` and `tasks`",
+                "1:64: two lists could be meant: `items` and `tasks`",
             ),
             (
                 format!(r#"{{"phases": [{{"passes": false, "tasks": [{item}]}}]}}"#),
-                "1:41: two lists could be meant: `phases` and `phases[].tasks`",
+                "1:40: two lists could be meant: `phases` and `phases[].tasks`",
             ),
             ("[]".into(), "1:1: the list of items (the whole document) is empty"),
             (r#"{"items": []}"#.into(), "1:11: the list of items (items) is empty"),
@@ -128,15 +128,15 @@ mod reading {
             (format!(r#"{{"items": [{item}, null]}}"#), "1:54: items[1] is null, not an item"),
             (
                 format!(r#"{{"phases": [{{"tasks": [{item}]}}, {{"tasks": null}}]}}"#),
-                "1:77: phases[1].tasks is null, not a list of items",
+                "1:78: phases[1].tasks is null, not a list of items",
             ),
-            (r#"{"items": [{"id": 7, "title": "t"}]}"#.into(), "1:12: item items[0] does not say whether it passes"),
+            (r#"{"items": [{"id": 7, "title": "t"}]}"#.into(), "1:12: item 7 does not say whether it passes"),
             (r#"{"a": 1, "b": {}}"#.into(), "1:1: no list of items: the document has only a, b"),
             ("{}".into(), "1:1: no list of items: the document is an empty object"),
             ("7".into(), "1:1: no list of items: the document is a number"),
             (
                 format!(r#"{{"items": [{item}], "items": [{item}]}}"#),
-                "1:56: not JSON: the key `items` is written twice in one object (first in line 1)",
+                "1:55: not JSON: the key `items` is written twice in one object (first in line 1)",
             ),
         ] {
             assert!(refusal(&text).starts_with(message), "{text}: {}", refusal(&text));

@@ -6,7 +6,7 @@
 
 use super::error::{Why, quote};
 use super::json::{Kind, Member, Span};
-use super::normal;
+use super::{is, is_one_of};
 
 /// Keys that say it with true or false. Only the first is bound to: a `completed` may also hold a date.
 const FLAGS: &[&str] = &["passes", "passed", "complete", "completed", "done"];
@@ -54,15 +54,12 @@ pub enum How {
 
 /// Does an object with these members speak of passing at all?
 pub fn speaks(members: &[Member]) -> bool {
-    members.iter().any(|member| {
-        let key = normal(&member.key);
-        key == STATUS || FLAGS.contains(&key.as_str())
-    })
+    members.iter().any(|member| is(&member.key, STATUS) || is_one_of(&member.key, FLAGS))
 }
 
 /// Does it do so in the one word that cannot mean anything else?
 pub fn speaks_plainly(members: &[Member]) -> bool {
-    members.iter().any(|member| normal(&member.key) == FLAGS[0])
+    members.iter().any(|member| is(&member.key, FLAGS[0]))
 }
 
 /// All that an item says about passing, the plainest first; they agree. The byte is where the trouble is.
@@ -70,7 +67,7 @@ pub fn read(item: &str, item_start: usize, members: &[Member]) -> Result<Vec<Ver
     let mut verdicts: Vec<Verdict> = Vec::new();
     let mut unclear: Option<&Member> = None;
     for name in FLAGS.iter().chain([&STATUS]) {
-        for member in members.iter().filter(|member| normal(&member.key) == *name) {
+        for member in members.iter().filter(|member| is(&member.key, name)) {
             match judge(item, name, member)? {
                 Some(verdict) => verdicts.push(verdict),
                 None if *name == FLAGS[0] => return Err(no_verdict(item, member)),
@@ -113,11 +110,10 @@ fn no_verdict(item: &str, member: &Member) -> (usize, Why) {
 }
 
 fn status(word: &str) -> Option<(How, bool)> {
-    let word = normal(word.trim());
-    let untouched = UNTOUCHED.contains(&word.as_str());
-    if DONE.contains(&word.as_str()) {
+    let untouched = is_one_of(word, UNTOUCHED);
+    if is_one_of(word, DONE) {
         Some((How::Status { untouched }, true))
-    } else if untouched || UNDERWAY.contains(&word.as_str()) {
+    } else if untouched || is_one_of(word, UNDERWAY) {
         Some((How::Status { untouched }, false))
     } else {
         None
@@ -157,7 +153,7 @@ mod tests {
             assert!(!UNTOUCHED.contains(word) && !UNDERWAY.contains(word), "{word}");
         }
         for word in DONE.iter().chain(UNTOUCHED).chain(UNDERWAY) {
-            assert_eq!(normal(word), *word, "a word that can never match");
+            assert!(is(word, word), "{word} can never match");
         }
         for (word, passes) in [("Done", true), ("not_started", false), ("IN PROGRESS", false), ("to-do", false)] {
             assert_eq!(status(word).map(|(_, passes)| passes), Some(passes), "{word}");
