@@ -19,7 +19,7 @@ fn fixtures() -> PathBuf {
 fn json_files(dir: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
-    files.sort();
+    files.sort_by_key(|path| name(path));
     files
 }
 
@@ -131,10 +131,12 @@ fn every_shape_is_read_and_changed_in_one_place() {
 fn items_are_read_in_the_words_of_their_file() {
     let ralph = prd("user-stories");
     let story = ralph.item("US-003").unwrap();
-    assert!(ralph.branch().is_some() && ralph.name().is_some() && ralph.description().is_some());
-    assert!(story.description.as_deref().unwrap().starts_with("As a"));
+    assert_eq!((ralph.name(), ralph.branch()), (Some("Hibachi Dual Strategy"), Some("ralph/hibachi-self-improvement")));
+    assert!(ralph.description().unwrap().starts_with("Self-improving"));
+    assert_eq!(story.title, "Add stale order detection");
+    assert!(story.description.as_deref().unwrap().starts_with("Detect when"));
     assert_eq!(story.priority.as_ref().map(|priority| priority.written.as_str()), Some("3"));
-    assert!(!story.acceptance.is_empty() && story.notes.as_deref() == Some(""));
+    assert_eq!((story.acceptance.len(), story.notes.as_deref()), (4, Some("")));
     assert_eq!(story.verdict_span().of(ralph.text()), "false");
 
     for (fixture, least) in [("items", 1), ("items-steps", 1), ("tasks-passed", 5), ("array-validation-steps", 1)] {
