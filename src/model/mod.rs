@@ -18,6 +18,7 @@ pub mod lane;
 pub mod learnings;
 pub mod loop_file;
 pub mod northstar;
+pub mod prd;
 pub mod report;
 pub mod rung;
 pub mod safe;

@@ -1,0 +1,173 @@
+//! The words with which an item says whether it passes.
+//!
+//! Role: find them, read them, and name the word to write instead. Not its role: finding items, editing text.
+//! Invariants: `passes` is true or false and nothing else; a status is done or not done only by a word from the
+//! list here; all that an item says must agree. Nothing is guessed: an absent, null or unknown verdict is an error.
+
+use super::error::{Why, quote};
+use super::json::{Kind, Member, Span};
+use super::{is, is_one_of};
+
+/// Keys that say it with true or false. Only the first is bound to: a `completed` may also hold a date.
+const FLAGS: &[&str] = &["passes", "passed", "complete", "completed", "done"];
+const STATUS: &str = "status";
+
+const DONE: &[&str] = &["done", "complete", "completed", "passed", "passing", "finished"];
+/// Not begun: what an item goes back to.
+const UNTOUCHED: &[&str] =
+    &["pending", "todo", "notstarted", "open", "new", "ready", "planned", "queued", "backlog", "draft"];
+/// Begun, but not done.
+const UNDERWAY: &[&str] = &[
+    "inprogress",
+    "active",
+    "partial",
+    "partiallycomplete",
+    "doing",
+    "started",
+    "wip",
+    "blocked",
+    "failed",
+    "failing",
+    "incomplete",
+    "inreview",
+    "review",
+    "testing",
+];
+
+/// One value that says whether an item passes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    pub key: String,
+    pub key_span: Span,
+    pub value: Span,
+    pub how: How,
+    pub passes: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// true or false.
+    Flag,
+    /// A word.
+    Status { untouched: bool },
+}
+
+/// Does an object with these members speak of passing at all?
+pub fn speaks(members: &[Member]) -> bool {
+    members.iter().any(|member| is(&member.key, STATUS) || is_one_of(&member.key, FLAGS))
+}
+
+/// Does it do so in the one word that cannot mean anything else?
+pub fn speaks_plainly(members: &[Member]) -> bool {
+    members.iter().any(|member| is(&member.key, FLAGS[0]))
+}
+
+/// All that an item says about passing, the plainest first; they agree. The byte is where the trouble is.
+pub fn read(item: &str, item_start: usize, members: &[Member]) -> Result<Vec<Verdict>, (usize, Why)> {
+    let mut verdicts: Vec<Verdict> = Vec::new();
+    let mut unclear: Option<&Member> = None;
+    for name in FLAGS.iter().chain([&STATUS]) {
+        for member in members.iter().filter(|member| is(&member.key, name)) {
+            match judge(item, name, member)? {
+                Some(verdict) => verdicts.push(verdict),
+                None if *name == FLAGS[0] => return Err(no_verdict(item, member)),
+                None => unclear = unclear.or(Some(member)),
+            }
+        }
+    }
+    let Some(first) = verdicts.first() else {
+        return Err(match unclear {
+            Some(member) => no_verdict(item, member),
+            None => (item_start, Why::VerdictMissing { item: quote(item) }),
+        });
+    };
+    match verdicts.iter().find(|other| other.passes != first.passes) {
+        None => Ok(verdicts),
+        Some(other) => {
+            let why = Why::Contradiction { item: quote(item), first: first.says(), second: other.says() };
+            Err((other.value.start, why))
+        }
+    }
+}
+
+/// None for a value of a kind that says nothing about passing.
+fn judge(item: &str, name: &str, member: &Member) -> Result<Option<Verdict>, (usize, Why)> {
+    let (how, passes) = match &member.value.kind {
+        Kind::Flag(flag) if name != STATUS => (How::Flag, *flag),
+        Kind::Text(word) if name == STATUS => status(word).ok_or_else(|| {
+            let why = Why::StatusUnknown { item: quote(item), key: quote(&member.key), word: quote(word) };
+            (member.value.span.start, why)
+        })?,
+        _ => return Ok(None),
+    };
+    let (key, key_span, value) = (member.key.clone(), member.key_span, member.value.span);
+    Ok(Some(Verdict { key, key_span, value, how, passes }))
+}
+
+fn no_verdict(item: &str, member: &Member) -> (usize, Why) {
+    let why = Why::VerdictUnclear { item: quote(item), key: quote(&member.key), found: member.value.noun() };
+    (member.value.span.start, why)
+}
+
+fn status(word: &str) -> Option<(How, bool)> {
+    let untouched = is_one_of(word, UNTOUCHED);
+    if is_one_of(word, DONE) {
+        Some((How::Status { untouched }, true))
+    } else if untouched || is_one_of(word, UNDERWAY) {
+        Some((How::Status { untouched }, false))
+    } else {
+        None
+    }
+}
+
+impl Verdict {
+    fn says(&self) -> String {
+        let yes = if self.passes { "that it passes" } else { "that it does not pass" };
+        format!("`{}` says {yes}", quote(&self.key))
+    }
+}
+
+/// The JSON value that says `passes` in place of `now` (as written, with quotes), where the file has no other item
+/// whose word could be taken.
+pub fn default_word(passes: bool, now: &str) -> String {
+    let word = if passes { "done" } else { "pending" };
+    let letters: Vec<char> = now.chars().filter(|c| c.is_alphabetic()).collect();
+    let capital = letters.first().is_some_and(|c| c.is_uppercase());
+    let shouted = capital && letters.len() > 1 && letters.iter().all(|c| c.is_uppercase());
+    if shouted {
+        format!("\"{}\"", word.to_uppercase())
+    } else if capital {
+        format!("\"{}{}\"", word[..1].to_uppercase(), &word[1..])
+    } else {
+        format!("\"{word}\"")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_done_or_not_and_never_both() {
+        for word in DONE {
+            assert!(!UNTOUCHED.contains(word) && !UNDERWAY.contains(word), "{word}");
+        }
+        for word in DONE.iter().chain(UNTOUCHED).chain(UNDERWAY) {
+            assert!(is(word, word), "{word} can never match");
+        }
+        for (word, passes) in [("Done", true), ("not_started", false), ("IN PROGRESS", false), ("to-do", false)] {
+            assert_eq!(status(word).map(|(_, passes)| passes), Some(passes), "{word}");
+        }
+        for word in ["", "skipped", "cancelled", "deferred", "closed", "n/a", "done?"] {
+            assert_eq!(status(word), None, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_word_takes_the_case_of_the_one_it_replaces() {
+        assert_eq!(default_word(true, "\"TODO\""), "\"DONE\"");
+        assert_eq!(default_word(true, "\"To do\""), "\"Done\"");
+        assert_eq!(default_word(false, "\"done\""), "\"pending\"");
+        assert_eq!(default_word(true, "\"\""), "\"done\"");
+    }
+}
