@@ -221,8 +221,8 @@ mod linux {
         let ourselves = std::process::id();
         let alone = PRESENT.load(Ordering::SeqCst) <= 1;
         let of_call = |process: &&Process| {
-            // With other commands about, an orphan may be theirs.
-            let orphan = alone && process.parent == ourselves && process.session != leader;
+            // With other commands about, an orphan may be theirs; a dead one may be of a command that is over.
+            let orphan = alone && !process.dead && process.parent == ourselves && process.session != leader;
             process.started >= since && (process.session == leader || descends(process, leader, &table) || orphan)
         };
         table.values().filter(of_call).count()

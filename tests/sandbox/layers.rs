@@ -59,7 +59,7 @@ fn limits() {
 fn privileges() {
     // Nobody but the superuser has any to lose.
     if rustix::process::geteuid().is_root() {
-        gets_through("rights: priority raised", Layer::Privileges);
+        gets_through("rights: capabilities", Layer::Privileges);
         gets_through("network on: raw socket", Layer::Privileges);
     }
 }

@@ -1,3 +1,5 @@
+//! Which mode applies, what is refused, and what the level in force is called.
+
 use super::*;
 
 const FULL: Level = Level { landlock: 7, seccomp: true, mounts: true, loopback: true, user: true };
