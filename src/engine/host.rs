@@ -208,7 +208,12 @@ fn check_prices(declared: &LoopFile, agents: &Agents) -> Result<(), EngineError>
     if declared.budget.max_cost_usd.is_none() {
         return Ok(());
     }
-    let unpriced = declared.agents.names().find(|name| agents.get(name).is_some_and(|agent| !agent.has_price()));
+    let uncounted = |name: &&str| match (agents.get(name), agents.program(name)) {
+        (Some(agent), _) => !agent.has_price(),
+        (None, Some(program)) => !program.tells_cost(),
+        (None, None) => false,
+    };
+    let unpriced = declared.agents.names().find(uncounted);
     match unpriced {
         Some(name) => Err(EngineError::usage(
             format!("max_cost_usd is set, but the price of agent `{name}` is unknown"),

@@ -171,3 +171,56 @@ fn a_run_killed_in_a_programs_turn_starts_the_turn_again() {
     assert_eq!(requested.len(), 4, "one of them twice: {requested:?}");
     no_survivor(&ran);
 }
+
+/// The tests' ACP agent as a program. `cargo test` builds it with everything else; a filtered run builds it here.
+fn acp_agent() -> PathBuf {
+    let folder = Path::new(env!("CARGO_BIN_EXE_nightloop")).parent().unwrap();
+    let program = folder.join("examples/acp_agent");
+    if !program.exists() {
+        let built = std::process::Command::new(env!("CARGO")).args(["build", "--example", "acp_agent"]).status();
+        assert!(built.unwrap().success());
+    }
+    program
+}
+
+#[test]
+fn an_agent_that_speaks_acp_reports_through_our_tools() {
+    let ran = loop_with(json!({"backend": "acp", "command": [acp_agent()]})).run();
+    assert_eq!(ran.ended.code, 0, "{}\n{}", ran.ended.stdout, ran.ended.stderr);
+    check(&ran, &exact());
+    let called: Vec<Value> = ran.events("agent.called").iter().map(|data| data["name"].clone()).collect();
+    assert_eq!(called, ["submit_scout_report", "submit_solver_report", "submit_skeptic_report"], "{called:?}");
+    no_survivor(&ran);
+}
+
+/// Nobody is there: what the agent asks for is denied and told, and its turn goes on.
+#[test]
+fn leave_that_an_agent_asks_for_is_denied_when_nobody_is_there() {
+    let agent = json!({"backend": "acp", "command": [acp_agent(), "ask", "say=done_asking"]});
+    let ran = loop_with(agent).declare("budget", json!({"max_iterations": 1})).run();
+    let acts = acts(&ran);
+    let noted = acts.iter().filter_map(|act| act["noted"]["text"].as_str()).collect::<Vec<_>>();
+    assert!(noted.iter().any(|text| text.contains("nobody is there to answer")), "{acts:?}");
+    assert!(ran.events("decision.asked").is_empty());
+    assert!(acts.iter().any(|act| act["said"]["text"] == "done asking"), "{acts:?}");
+}
+
+/// A role that only reads cannot write, whatever the program does: the sandbox holds it, not its word.
+#[test]
+fn a_reading_role_cannot_write_the_workspace() {
+    let sneaky = "#!/bin/sh\ncat >/dev/null\necho x > sneaky && echo WROTE || echo HELD\n";
+    let case = loop_with(json!({"backend": "command", "command": ["./sneaky.sh"]}))
+        .file("sneaky.sh", sneaky)
+        .declare("budget", json!({"max_iterations": 1}));
+    use std::os::unix::fs::PermissionsExt;
+    let script = case.bench.workspace.join("sneaky.sh");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let ran = case.run();
+    let said = |call: &str| {
+        let acted = ran.events("agent.acted");
+        let of_call = acted.iter().filter(|data| data["call"] == call);
+        of_call.map(|data| data["acts"].to_string()).collect::<String>()
+    };
+    assert!(said("it0.scout").contains("HELD"), "{}", said("it0.scout"));
+    assert!(said("it0.solver").contains("WROTE"), "{}", said("it0.solver"));
+}

@@ -87,6 +87,13 @@ impl Program {
         own.chain(declared).collect()
     }
 
+    /// Is it known what a turn costs: by its own figure, or by a declared price?
+    pub fn tells_cost(&self) -> bool {
+        let own_figure =
+            matches!(self.profile, ProgramProfile::Claude | ProgramProfile::Opencode | ProgramProfile::Aider);
+        self.setup.price.is_some() || (own_figure && !self.speaks_acp)
+    }
+
     /// Can it be given our tools?
     pub fn takes_tools(&self) -> bool {
         self.speaks_acp || cli::takes_tools(self.profile)
