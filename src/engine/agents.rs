@@ -18,6 +18,7 @@ use crate::machine::iteration::{Iteration, call_key};
 use crate::model::budget::{Dimension, Exhausted};
 use crate::model::capsule::Capsule;
 use crate::model::criterion::Proof;
+use crate::model::decimal::Exact;
 use crate::model::decision::{MAX_DECISIONS, Mode, Request as DecisionRequest};
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
@@ -213,6 +214,7 @@ impl Driver<'_> {
             },
             None => None,
         };
+        self.retry_now = false;
         self.record(LlmRequested {
             call: key.clone(),
             turn,
@@ -259,7 +261,9 @@ impl Driver<'_> {
         match (outcome, meter.passed()) {
             (Guarded::Done(Some(Ok(reply))), _) => self.take_reply(&key, turn, reply, &setup).await,
             (Guarded::Done(Some(Err(error))), None) => {
-                self.take_failure(&key, turn, attempt, &error, meter.owed(), &setup).await
+                let owed = meter.owed();
+                let cost = owed.as_ref().and_then(|usage| setup.cost(usage));
+                self.take_failure(&key, turn, attempt, &error, owed, cost).await
             }
             (Guarded::Done(_), Some(dimension)) => {
                 self.void(&key, turn, attempt, "a limit was passed in the middle of the reply", &meter, &setup).await?;
@@ -286,8 +290,8 @@ impl Driver<'_> {
         attempt: u32,
     ) -> Result<Option<Ticket>, EngineError> {
         // The operator's "retry now" goes past what other runs were told.
-        let insist = std::mem::take(&mut self.retry_now);
         for _ in 0..SHORT_LOOKS {
+            let insist = std::mem::take(&mut self.retry_now);
             let (verdict, ticket) = gate.ask(rate::now_ms(), jitter(), insist);
             let Verdict::Wait { millis, why } = verdict else { return Ok(Some(ticket)) };
             if millis >= SHORTEST_RECORDED_MS {
@@ -359,7 +363,7 @@ impl Driver<'_> {
             call: key.to_owned(),
             turn,
             attempt,
-            class: "cancelled".to_owned(),
+            class: LlmFailed::CANCELLED.to_owned(),
             message: message.to_owned(),
             wait_millis: Some(0),
             usage: Some(spend::recorded(&owed)),
@@ -422,11 +426,13 @@ impl Driver<'_> {
         attempt: u32,
         error: &CallError,
         owed: Option<agent::Usage>,
-        setup: &Setup,
+        cost_usd: Option<Exact>,
     ) -> Result<(), EngineError> {
-        let (usage, cost_usd) = (owed.as_ref().map(spend::recorded), owed.as_ref().and_then(|usage| setup.cost(usage)));
+        let usage = owed.as_ref().map(spend::recorded);
         // Once: the server may leave out the block that no longer fits. A second refusal is final.
-        let can_drop = setup.thinking.is_some_and(|thinking| thinking.dropping().is_some());
+        let setup = self.agents.get(&self.call()?.started.agent).map(|agent| &agent.setup);
+        let thinking = setup.and_then(|setup| setup.thinking);
+        let can_drop = thinking.is_some_and(|thinking| thinking.dropping().is_some());
         if agent::retry::is_prefix_mismatch(error) && can_drop && !self.call()?.drop_blocks {
             let class = PREFIX_MISMATCH.to_owned();
             let (call, message) = (key.to_owned(), self.clean_error(error));
@@ -436,7 +442,12 @@ impl Driver<'_> {
         let class = agent::classify(error);
         let words = self.clean_error(error);
         let jitter = jitter();
-        let wait = agent::delay(class, attempt + 1, error.retry_after(), jitter);
+        // Waits that a server asked for do not use up the tries of what breaks down.
+        let tries = match class {
+            RetryClass::Crashed | RetryClass::Transient => self.call()?.faults + 1,
+            _ => attempt + 1,
+        };
+        let wait = agent::delay(class, tries, error.retry_after(), jitter);
         let fits = wait.is_some_and(|wait| wait < self.total_time_left());
         // Where people are waited for, one can raise the account's limit.
         let operator = &self.session.state.operator;
@@ -572,8 +583,8 @@ const fn class_name(class: RetryClass) -> &'static str {
     match class {
         RetryClass::SpendLimit => "spend_limit",
         RetryClass::RateLimited => LlmFailed::RATE_LIMITED,
-        RetryClass::Overloaded => "overloaded",
-        RetryClass::Transient => "transient",
+        RetryClass::Overloaded => LlmFailed::OVERLOADED,
+        RetryClass::Transient => LlmFailed::TRANSIENT,
         RetryClass::Crashed => "crashed",
         RetryClass::Auth => "auth",
         RetryClass::TooLarge => "too_large",

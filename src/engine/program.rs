@@ -19,8 +19,12 @@ use crate::agent::cli;
 use crate::agent::program::{Ask, Finished, Task};
 use crate::agent::{self, CallError, ProgramFault};
 use crate::evidence::permit;
-use crate::machine::event::{AgentActed, Event, LlmRequested, LlmResponded, ReplyMove, Signal, ToolUse, Usage};
+use crate::machine::event::{
+    AgentActed, Event, LlmFailed, LlmRequested, LlmResponded, ReplyMove, Signal, ToolUse, Usage,
+};
 use crate::model::act::Act;
+use crate::model::budget::Exhausted;
+use crate::model::decimal::Exact;
 use crate::model::decision::DecisionId;
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
@@ -88,9 +92,11 @@ struct Attendance {
     waiting_since: Option<Instant>,
     asked: u32,
     reported_at: Option<Instant>,
+    /// The limit that what it told so far has reached.
+    passed: Option<Exhausted>,
     /// Usage so far.
     usage: agent::Usage,
-    cost: Option<crate::model::decimal::Exact>,
+    cost: Option<Exact>,
 }
 
 impl Driver<'_> {
@@ -106,6 +112,7 @@ impl Driver<'_> {
         let task = self.task(&program)?;
         let tokens = estimate_tokens(task.system.len() + task.prompt.len()) as u64;
         let (key, number, attempt) = (call.started.call.clone(), call.turn, call.attempts);
+        self.retry_now = false;
         self.record(LlmRequested {
             call: key.clone(),
             turn: number,
@@ -129,42 +136,87 @@ impl Driver<'_> {
             waiting_since: None,
             asked: 0,
             reported_at: None,
+            passed: None,
             usage: agent::Usage::default(),
             cost: None,
         };
         let (tell, mut news) = mpsc::channel(BACKLOG);
         let (result, ended) = self.attend(&program, task, &mut attendance, tell, &mut news).await?;
         self.flush(&mut attendance).await?;
+        let reported = self.call()?.report_accepted;
+        let spent = Spending { usage: attendance.usage, cost_usd: attendance.cost };
         match (ended, result) {
-            // The signal or the limit is recorded next; the turn is void.
-            (Some(Ended::Stopped), _) => Ok(()),
-            (Some(Ended::Cut), _) => self.cut_if_exhausted().await.map(|_| ()),
-            (Some(Ended::Reported), _) => {
+            // The signal is recorded next; the turn is void, but paid.
+            (Some(Ended::Stopped), _) => self.void_turn(&key, number, attempt, "stopped", spent, &program).await,
+            (Some(Ended::Cut), _) => {
+                self.void_turn(&key, number, attempt, "a limit was reached", spent, &program).await?;
+                match (self.cut_if_exhausted().await?, attendance.passed) {
+                    (false, Some(exhausted)) => self.cut(exhausted).await,
+                    _ => Ok(()),
+                }
+            }
+            (Some(Ended::Reported | Ended::Silent | Ended::TooLong), _) if reported => {
                 let text = "(ended after its report was accepted)".to_owned();
                 let (usage, cost_usd) = (attendance.usage, attendance.cost);
                 self.take_turn(&key, number, Finished { text, usage, cost_usd, ..Finished::default() }).await
             }
-            (Some(Ended::Silent), _) => {
+            (Some(Ended::Silent | Ended::Reported), _) => {
                 let message = format!("nothing for {} s", program.silence.as_secs());
                 let error = CallError::Program { fault: ProgramFault::Silent, message, retry_after: None };
-                self.take_failure(&key, number, attempt, &error, Some(attendance.usage), &program.setup).await
+                self.fail_turn(&key, number, attempt, &error, spent, &program).await
             }
             (Some(Ended::TooLong), _) => {
                 let message = format!("its turn may take {} s", program.turn_limit.as_secs());
                 let error = CallError::Program { fault: ProgramFault::TooLong, message, retry_after: None };
-                self.take_failure(&key, number, attempt, &error, Some(attendance.usage), &program.setup).await
+                self.fail_turn(&key, number, attempt, &error, spent, &program).await
             }
             (None, Ok(finished)) => self.take_turn(&key, number, finished).await,
             // Its report is in; how it left matters no more.
-            (None, Err(_)) if self.call()?.report_accepted => {
+            (None, Err(_)) if reported => {
                 let (usage, cost_usd) = (attendance.usage, attendance.cost);
                 let text = "(broke off after its report was accepted)".to_owned();
                 self.take_turn(&key, number, Finished { text, usage, cost_usd, ..Finished::default() }).await
             }
-            (None, Err(error)) => {
-                self.take_failure(&key, number, attempt, &error, Some(attendance.usage), &program.setup).await
-            }
+            (None, Err(error)) => self.fail_turn(&key, number, attempt, &error, spent, &program).await,
         }
+    }
+
+    /// A turn that failed, with what it had spent.
+    async fn fail_turn(
+        &mut self,
+        key: &str,
+        turn: u32,
+        attempt: u32,
+        error: &CallError,
+        spent: Spending,
+        program: &Program,
+    ) -> Result<(), EngineError> {
+        let (usage, cost) = spent.settled(program);
+        self.take_failure(key, turn, attempt, error, usage, cost).await
+    }
+
+    /// A turn that we ended: nothing of it counts but what it spent.
+    async fn void_turn(
+        &mut self,
+        key: &str,
+        turn: u32,
+        attempt: u32,
+        why: &str,
+        spent: Spending,
+        program: &Program,
+    ) -> Result<(), EngineError> {
+        let (Some(usage), cost_usd) = spent.settled(program) else { return Ok(()) };
+        self.record(LlmFailed {
+            call: key.to_owned(),
+            turn,
+            attempt,
+            class: LlmFailed::CANCELLED.to_owned(),
+            message: format!("its turn was ended: {why}"),
+            wait_millis: Some(0),
+            usage: Some(spend::recorded(&usage)),
+            cost_usd,
+        })
+        .await
     }
 
     /// Runs the turn to its end; takes orders, acts, tool calls and asks meanwhile.
@@ -178,8 +230,10 @@ impl Driver<'_> {
     ) -> Result<(Result<Finished, CallError>, Option<Ended>), EngineError> {
         let token = CancellationToken::new();
         let (calls, mut called) = mpsc::channel(BACKLOG);
-        let shelf = Shelf::open(self.session.run_dir.path(), shelved(attendance.role), calls)
-            .map_err(|e| EngineError::io("cannot offer tools to the program", self.session.run_dir.path(), e))?;
+        // A sandboxed program does not see the run's own folder.
+        let place = self.session.sandbox.shared_folder().unwrap_or_else(|| self.session.run_dir.path().to_owned());
+        let shelf = Shelf::open(&place, shelved(attendance.role), calls)
+            .map_err(|e| EngineError::io("cannot offer tools to the program", &place, e))?;
         let binary = std::env::current_exe().map_err(|e| EngineError::Internal(format!("who am I? {e}")))?;
         let mut task = task;
         task.offer = program.takes_tools().then(|| shelf.offer(&binary));
@@ -250,6 +304,9 @@ impl Driver<'_> {
                     }
                     answered
                 }
+                // It is on its way out: nobody is asked for it any more.
+                Step::Call(_) if ended.is_some() => Ok(()),
+                Step::News(News::Ask(_)) if ended.is_some() => Ok(()),
                 Step::News(item) => self.take_news(attendance, item).await,
                 Step::Call(mut call) => {
                     self.secrets().redact_json(&mut call.input);
@@ -273,9 +330,16 @@ impl Driver<'_> {
                 let _ = effect.await;
                 return Err(error);
             }
-            if ended.is_none() && self.passed_a_limit(attendance) {
-                ended = Some(Ended::Cut);
+            if ended.is_none() && self.session.state.operator.quit().is_some() {
+                ended = Some(Ended::Stopped);
                 token.cancel();
+            }
+            if ended.is_none() {
+                attendance.passed = self.passed_a_limit(attendance);
+                if attendance.passed.is_some() {
+                    ended = Some(Ended::Cut);
+                    token.cancel();
+                }
             }
         }
     }
@@ -306,19 +370,22 @@ impl Driver<'_> {
     }
 
     /// Has the turn used up tokens, money or tool calls? What it reports so far counts on top of what is settled.
-    fn passed_a_limit(&self, attendance: &Attendance) -> bool {
+    fn passed_a_limit(&self, attendance: &Attendance) -> Option<Exhausted> {
         let mut spent = self.spent_now();
         let usage = &attendance.usage;
         spent.input_tokens = spent.input_tokens.saturating_add(usage.total().saturating_sub(usage.output_tokens));
         spent.output_tokens = spent.output_tokens.saturating_add(usage.output_tokens);
         if let Some(cost) = attendance.cost {
             spent.cost_usd = spent.cost_usd.and_then(|total| total.checked_add(cost));
+            spent.known_cost_usd = spent.known_cost_usd.unwrap_or(Exact::ZERO).checked_add(cost);
         }
-        crate::model::budget::iteration_exhausted(&self.session.state.limits, &spent).is_some()
+        crate::model::budget::iteration_exhausted(&self.session.state.limits, &spent)
     }
 
     async fn take_news(&mut self, attendance: &mut Attendance, item: News) -> Result<(), EngineError> {
         match item {
+            // Our own tools are recorded when they are called; its account of them says nothing new.
+            News::Act(Act::Called { tool, .. }) if tool.contains(offer::SERVER_NAME) => Ok(()),
             News::Act(act) => {
                 let act = self.clean_act(act);
                 if attendance.recorded + attendance.acts.len() >= MAX_ACTS {
@@ -401,6 +468,20 @@ impl Driver<'_> {
             session: finished.session,
         };
         self.record(Event::from(responded)).await
+    }
+}
+
+/// What a turn told about its spending.
+struct Spending {
+    usage: agent::Usage,
+    cost_usd: Option<Exact>,
+}
+
+impl Spending {
+    /// Its own figure where it gave one, else the declared price. A turn that used nothing owes nothing.
+    fn settled(&self, program: &Program) -> (Option<agent::Usage>, Option<Exact>) {
+        let usage = (self.usage.total() > 0).then_some(self.usage);
+        (usage, self.cost_usd.or_else(|| program.setup.cost(&usage?)))
     }
 }
 

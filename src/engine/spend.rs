@@ -48,7 +48,9 @@ pub struct Left {
 impl Left {
     /// A request whose end nobody saw may have cost its reserve.
     pub fn of(state: &RunState) -> Self {
-        let spent = state.spent.cost_usd.and_then(|cost| cost.checked_add(state.ledger.lost_usd?));
+        // What is unknown cannot be counted; what is known still bounds the rest.
+        let known = state.spent.cost_usd.or(state.spent.known_cost_usd).unwrap_or(Exact::ZERO);
+        let spent = known.checked_add(state.ledger.lost_usd.unwrap_or(Exact::ZERO));
         Self {
             tokens: state.limits.max_total_tokens.map(|limit| limit.saturating_sub(state.spent.tokens())),
             usd: state

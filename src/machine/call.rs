@@ -69,6 +69,8 @@ pub struct CallState {
     pub turn: u32,
     /// Failed attempts at this turn.
     pub attempts: u32,
+    /// Those of them where something broke down.
+    pub faults: u32,
     /// A request is out, or was when the engine died.
     pub request_open: bool,
     pub reply: Option<LlmResponded>,
@@ -121,6 +123,7 @@ impl CallState {
             started,
             turn: 0,
             attempts: 0,
+            faults: 0,
             request_open: false,
             reply: None,
             tools: Vec::new(),
@@ -155,6 +158,7 @@ impl CallState {
             Event::LlmFailed(failed) => {
                 // A wait before any request was sent is no attempt.
                 self.attempts += u32::from(self.request_open);
+                self.faults += u32::from(failed.is_breakdown());
                 self.request_open = false;
                 self.drop_blocks |= failed.class == PREFIX_MISMATCH;
                 if failed.wait_millis.is_none() {
@@ -201,6 +205,7 @@ impl CallState {
         self.used.add(&reply.usage);
         self.request_open = false;
         self.attempts = 0;
+        self.faults = 0;
         self.turn += 1;
         match reply.next {
             // A cut tool call is void: the same turn is asked again with more room.

@@ -343,6 +343,10 @@ fn charge(state: &mut RunState, usage: &Usage, cost: Option<Exact>) -> Result<()
     state.spent.input_tokens = state.spent.input_tokens.saturating_add(input);
     state.spent.output_tokens = state.spent.output_tokens.saturating_add(usage.output);
     state.spent.cost_usd = add_cost(state.spent.cost_usd, cost);
+    if let Some(cost) = cost {
+        let known = state.spent.known_cost_usd.unwrap_or(Exact::ZERO).checked_add(cost);
+        state.spent.known_cost_usd = known.or(state.spent.known_cost_usd);
+    }
     let spend = &mut current(state)?.spend;
     spend.input_tokens = spend.input_tokens.saturating_add(input);
     spend.output_tokens = spend.output_tokens.saturating_add(usage.output);

@@ -115,9 +115,14 @@ impl Ledger {
 
     /// A broken attempt costs what the server had counted. Where the server refused, that is nothing.
     pub(super) fn failed(&mut self, row: Row, failed: &LlmFailed) {
-        self.open = None;
-        if let Some(usage) = &failed.usage {
-            self.rows.entry(row).or_default().add(usage, failed.cost_usd);
+        match &failed.usage {
+            Some(usage) => {
+                self.open = None;
+                self.rows.entry(row).or_default().add(usage, failed.cost_usd);
+            }
+            // It broke off before anything was counted: it may have cost its reserve.
+            None if failed.class == LlmFailed::TRANSIENT => self.lose(),
+            None => self.open = None,
         }
     }
 

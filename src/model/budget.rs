@@ -280,6 +280,9 @@ pub struct Spent {
     pub requests: u64,
     /// `None` once a call with an unknown price was made: unknown is not zero.
     pub cost_usd: Option<Exact>,
+    /// What is known of it: a limit bites on this although some call's price is unknown.
+    #[serde(skip)]
+    pub known_cost_usd: Option<Exact>,
     pub iteration_millis: u64,
     pub iteration_tool_calls: u64,
 }
@@ -315,7 +318,7 @@ pub fn totals_exhausted(limits: &Limits, spent: &Spent) -> Option<Exhausted> {
         .or_else(|| count(Dimension::TotalToolCalls, spent.tool_calls, limits.max_total_tool_calls))
         .or_else(|| limits.max_total_tokens.and_then(|limit| count(Dimension::TotalTokens, spent.tokens(), limit)))
         .or_else(|| {
-            let (limit, cost) = (limits.max_cost_usd?, spent.cost_usd?);
+            let (limit, cost) = (limits.max_cost_usd?, spent.cost_usd.or(spent.known_cost_usd)?);
             (cost >= limit).then(|| Exhausted {
                 dimension: Dimension::CostUsd,
                 observed: cost.to_string(),

@@ -156,6 +156,11 @@ impl Sandbox {
         &self.in_force
     }
 
+    /// The folder that commands and we can both see, where there is a sandbox.
+    pub fn shared_folder(&self) -> Option<PathBuf> {
+        self.in_force.confined.then(|| self.grounds.scratch.join(scratch::TMP))
+    }
+
     /// What a tool or a check wears; `None` where nothing is enforced.
     pub fn for_tool(&self, access: Access) -> Result<Option<Arc<Confinement>>, String> {
         self.confinement(access, Purpose::Tool)

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::agent::program::Task;
+use crate::engine::ask;
 use crate::engine::driver::Driver;
 use crate::engine::error::EngineError;
 use crate::model::digest::Digest;
@@ -19,6 +20,7 @@ impl Driver<'_> {
         let system = String::from_utf8_lossy(&self.session.blobs.get(&call.started.system)?).into_owned();
         let role = call.role();
         let report = how_to_report(role, program.takes_tools());
+        let report = format!("{}{report}", self.answered_before(&call.started.call));
         let session = program.can_go_on().then(|| call.session.clone()).flatten();
         let messages: Result<Vec<String>, EngineError> = call.messages.iter().map(|m| self.message_text(m)).collect();
         let prompt = match messages?.as_slice() {
@@ -40,6 +42,18 @@ impl Driver<'_> {
             read_only: !role.may_write(),
             offer: None,
         })
+    }
+
+    /// What people answered in this call already: a program that is started again need not ask again.
+    fn answered_before(&self, call: &str) -> String {
+        let decisions = &self.session.state.operator.decisions;
+        let of_call = decisions.iter().filter(|decision| decision.asked_by.as_ref().is_some_and(|by| by.call == call));
+        let mut text = String::new();
+        for decision in of_call.filter(|decision| decision.closed_with().is_some()) {
+            let gist: String = decision.request.gist().chars().take(500).collect();
+            text.push_str(&format!("ALREADY ANSWERED\n{gist}\n{}\n", ask::told(decision)));
+        }
+        text
     }
 
     /// The words of a stored message.

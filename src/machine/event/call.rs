@@ -172,6 +172,15 @@ pub struct LlmFailed {
 impl LlmFailed {
     /// The class of waits that a server asked for, of this run or of another one that shares its key.
     pub const RATE_LIMITED: &'static str = "rate_limited";
+    pub const TRANSIENT: &'static str = "transient";
+    pub const OVERLOADED: &'static str = "overloaded";
+    /// The class of attempts that we ended ourselves.
+    pub const CANCELLED: &'static str = "cancelled";
+
+    /// Did something break down? A wait that a server asked for, or an end of our own making, did not.
+    pub fn is_breakdown(&self) -> bool {
+        ![Self::RATE_LIMITED, Self::OVERLOADED, Self::CANCELLED].contains(&self.class.as_str())
+    }
 
     /// Could it be that no request was sent, because another run was told to wait?
     pub fn is_only_a_wait(&self) -> bool {
