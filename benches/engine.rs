@@ -77,7 +77,7 @@ fn confined(runtime: &tokio::runtime::Runtime, runs: u64) -> Duration {
     let declared = SandboxDecl::default();
     let in_force = sandbox::decide(&declared, true).unwrap();
     let run = format!("bench-{}", std::process::id());
-    let sandbox = Sandbox::open(&declared, in_force, workspace.path(), state.path(), &run).unwrap();
+    let sandbox = Sandbox::open(&declared, in_force, workspace.path(), state.path(), Vec::new(), &run).unwrap();
     let started = Instant::now();
     for _ in 0..runs {
         let mut spec = CommandSpec::new(vec!["true".into()], workspace.path(), "bench");

@@ -94,8 +94,9 @@ fn replay(state: &RunState, workspace: &Path) -> Result<bool, EngineError> {
     let in_force = Attendance::Watched.sandbox(declared)?;
     let marker = format!("verify-{}", std::process::id());
     let root = StateRoot::locate()?;
-    let sandbox = Sandbox::open(&declared.sandbox, in_force, workspace, root.path(), &marker)
-        .map_err(|e| EngineError::io("cannot make a temporary folder", &std::env::temp_dir(), e))?;
+    let sandbox =
+        Sandbox::open(&declared.sandbox, in_force, workspace, root.path(), session::key_places(declared), &marker)
+            .map_err(|e| EngineError::io("cannot make a temporary folder", &std::env::temp_dir(), e))?;
     let recorded = state.iterations().rev().find_map(|iteration| iteration.certificate.as_ref());
     let mut same = true;
     for criterion in &state.criteria {

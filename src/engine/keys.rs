@@ -73,9 +73,17 @@ async fn from_command(name: &str, argv: &[String], workspace: &Path, limit: Dura
         )
     };
     let (program, arguments) = argv.split_first().ok_or_else(|| failed("it is empty".to_owned()))?;
+    // An agent could change it, and it runs outside the sandbox.
+    let inside = |word: &String| {
+        let real = workspace.join(word).canonicalize();
+        real.is_ok_and(|real| workspace.canonicalize().is_ok_and(|workspace| real.starts_with(workspace)))
+    };
+    if let Some(word) = argv.iter().find(|word| !word.is_empty() && inside(word)) {
+        return Err(failed(format!("`{word}` lies in the workspace, where agents can change it; keep it elsewhere")));
+    }
     let mut child = Command::new(program)
         .args(arguments)
-        .current_dir(workspace)
+        .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -242,11 +242,12 @@ impl Driver<'_> {
         let used = &self.call()?.used;
         let earlier = if task.session.is_some() { agent_usage(used) } else { agent::Usage::default() };
         let access = permit::access_of(attendance.role);
-        let folders = program.folders();
+        let mut folders = program.folders();
         // A program makes its own folders at its first start; what is not there cannot be opened to it.
         for folder in folders.iter().filter(|folder| !folder.exists()) {
             let _ = std::fs::create_dir_all(folder);
         }
+        folders.extend(program.files());
         let confinement = self.session.sandbox.for_program(access, &folders, &folders);
         let confinement =
             confinement.map_err(|why| EngineError::Internal(format!("the sandbox cannot be put up: {why}")))?;

@@ -71,11 +71,15 @@ pub fn instruments_touched(declared: &LoopFile, start: &TreeSnapshot, now: &Tree
 }
 
 /// Files that run by themselves and differ from how the run found them: git's hooks and configuration, start-up files.
+/// The declaration is one of them: its next run would take its sandbox and its commands from there.
 pub fn planted(start: &TreeSnapshot, now: &TreeSnapshot) -> Vec<String> {
+    let declaration = "loop.yaml";
+    let changed = start.files.get(declaration) != now.files.get(declaration);
     // Runs that began before these were looked at cannot be compared.
     let (Some(start), Some(now)) = (&start.guarded, &now.guarded) else { return Vec::new() };
     let mut paths: Vec<String> =
         start.keys().chain(now.keys()).filter(|path| start.get(*path) != now.get(*path)).cloned().collect();
+    paths.extend(changed.then(|| declaration.to_owned()));
     paths.sort();
     paths.dedup();
     paths

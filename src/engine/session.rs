@@ -21,6 +21,7 @@ use crate::model::loop_file::{self, LoopFile};
 use crate::tool::sandbox::{self, InForce, Sandbox};
 
 use super::error::EngineError;
+use super::keys;
 use super::places::StateRoot;
 
 /// Recoveries in a row that got nowhere; then a person has to look.
@@ -284,6 +285,12 @@ pub fn draft(iteration: Option<u32>, event: &Event) -> Result<Draft, EngineError
     Ok(Draft { iter: iteration, kind: event.kind().to_owned(), data })
 }
 
+/// Where keys are kept, as far as we know: no command may read there.
+pub fn key_places(declared: &LoopFile) -> Vec<PathBuf> {
+    let keys = declared.agents.iter().filter_map(|(_, agent)| agent.api_key_file.as_deref().map(keys::expand));
+    keys.chain(super::places::config_dir()).collect()
+}
+
 fn open_sandbox(
     root: &StateRoot,
     workspace: &Path,
@@ -291,7 +298,7 @@ fn open_sandbox(
     declared: &LoopFile,
     in_force: InForce,
 ) -> Result<Sandbox, EngineError> {
-    Sandbox::open(&declared.sandbox, in_force, workspace, root.path(), run.as_str())
+    Sandbox::open(&declared.sandbox, in_force, workspace, root.path(), key_places(declared), run.as_str())
         .map_err(|e| EngineError::io("cannot make the run's temporary folder", &std::env::temp_dir(), e))
 }
 

@@ -25,7 +25,7 @@ pub const START_UP: [&str; 18] = [
 ];
 
 /// Places inside a repository that git takes commands from.
-const GIT: [&str; 3] = ["/.git/hooks/", "/.git/config/", "/.git/info/attributes/"];
+const GIT: [&str; 4] = ["/.git/hooks/", "/.git/config/", "/.git/config.worktree/", "/.git/info/attributes/"];
 
 /// Does a shell or git run what is in this file? The path has no `.` or `..` in it.
 pub fn runs_by_itself(path: &str) -> bool {

@@ -140,6 +140,7 @@ impl Sandbox {
         in_force: InForce,
         workspace: &Path,
         state: &Path,
+        secrets: Vec<PathBuf>,
         run: &str,
     ) -> std::io::Result<Self> {
         let scratch = if in_force.confined { Some(scratch::Scratch::open(run)?) } else { None };
@@ -147,6 +148,7 @@ impl Sandbox {
             workspace: workspace.to_owned(),
             home: std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute()),
             state: state.to_owned(),
+            secrets,
             scratch: scratch.as_ref().map(|scratch| scratch.path().to_owned()).unwrap_or_default(),
         };
         Ok(Self { in_force, declared: declared.clone(), grounds, _scratch: scratch, built: Mutex::default() })

@@ -239,6 +239,7 @@ impl Stage {
             home: Some(self.path("home")),
             state: self.path("state"),
             scratch: self.path("scratch"),
+            secrets: Vec::new(),
         }
     }
 

@@ -21,7 +21,7 @@ use crate::model::digest::Digest;
 use crate::model::ids::Role;
 use crate::model::learnings::flatten;
 use crate::model::report::{self, Report};
-use crate::tool::permission::Verdict;
+use crate::tool::permission::{Verdict, is_critical};
 
 use super::{Attendance, Waiting};
 
@@ -132,12 +132,14 @@ impl Driver<'_> {
             Verdict::Allowed { .. } => "the program asks".to_owned(),
             Verdict::Ask { rule } => rule,
         };
+        // What is critical is asked about every time.
+        let critical = is_critical(&rule);
         let operator = &self.session.state.operator;
         let same = |decision: &&Decision| matches!(&decision.request, Request::Permission { tool: t, command: c, .. } if *t == tool && *c == what);
         let before = operator.decisions.iter().rev().filter(same).find_map(|decision| {
             let of_this_call = decision.asked_by.as_ref().is_some_and(|by| by.call == attendance.key);
             match decision.closed_with()? {
-                Answer::AllowAlways => Some((decision.id, Allowed::Always)),
+                Answer::AllowAlways if !critical => Some((decision.id, Allowed::Always)),
                 Answer::Allow if of_this_call => Some((decision.id, Allowed::Once)),
                 Answer::Deny if of_this_call => Some((decision.id, Allowed::No)),
                 _ => None,
@@ -223,6 +225,7 @@ impl Driver<'_> {
         let Some(decision) = self.session.state.operator.decision(*id) else { return Ok(()) };
         let Some(answer) = decision.closed_with().cloned() else { return Ok(()) };
         let words = ask::told(decision);
+        let critical = matches!(&decision.request, Request::Permission { rule, .. } if is_critical(rule));
         let by = decision.answer.as_ref().map_or("nobody", |answered| answered.by.as_str()).to_owned();
         if let Some(since) = attendance.waiting_since.take() {
             *held += since.elapsed();
@@ -233,6 +236,7 @@ impl Driver<'_> {
             Waiting::Permission(ask) => {
                 let allowed = match answer {
                     Answer::Allow => Allowed::Once,
+                    Answer::AllowAlways if critical => Allowed::Once,
                     Answer::AllowAlways => Allowed::Always,
                     _ => Allowed::No,
                 };

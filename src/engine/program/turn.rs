@@ -27,6 +27,8 @@ use crate::tool::sandbox::Confinement;
 const DEFAULT_SILENCE: Duration = Duration::from_secs(900);
 /// The longest turn when loop.yaml does not say.
 const DEFAULT_TURN: Duration = Duration::from_secs(4 * 3600);
+/// For a pipe that somebody still holds open when the program is over.
+const DRAIN: Duration = Duration::from_secs(2);
 /// Stderr that is kept to tell how a turn ended.
 const KEEP_STDERR: usize = 64 * 1024;
 
@@ -85,6 +87,14 @@ impl Program {
             _ => folder.clone(),
         });
         own.chain(declared).collect()
+    }
+
+    /// Files of its own outside those folders, as far as they are there.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+        let claude = self.profile == ProgramProfile::Claude && !self.speaks_acp;
+        let settings = home.filter(|_| claude).map(|home| home.join(".claude.json"));
+        settings.into_iter().filter(|file| file.is_file()).collect()
     }
 
     /// Is it known what a turn costs: by its own figure, or by a declared price?
@@ -213,16 +223,34 @@ async fn read_out(
             }
             let _ = tell.send(News::Spent { usage: *output.usage(), cost: output.cost_usd() }).await;
         }
-        output
     };
-    let work = async { tokio::join!(feed, listen, process) };
-    tokio::pin!(work);
-    let ((), output, outcome) = tokio::select! {
-        done = &mut work => done,
-        () = turn.cancel.cancelled() => {
-            ending.cancel();
-            work.await
+    // Somebody may have left the program's family and still hold its pipe: once the program is over, what is on
+    // its way gets a moment, and no more.
+    let over = CancellationToken::new();
+    let process = async {
+        let outcome = process.await;
+        over.cancel();
+        outcome
+    };
+    let drained = async {
+        over.cancelled().await;
+        tokio::time::sleep(DRAIN).await;
+    };
+    let pipes = async {
+        tokio::select! {
+            ((), ()) = async { tokio::join!(feed, listen) } => {}
+            () = drained => {}
         }
+    };
+    let cancelled = async {
+        turn.cancel.cancelled().await;
+        ending.cancel();
+        // It is over when its process is.
+        std::future::pending::<std::convert::Infallible>().await
+    };
+    let outcome = tokio::select! {
+        ((), outcome) = async { tokio::join!(pipes, process) } => outcome,
+        never = cancelled => match never {},
     };
     let exit = match outcome.end {
         End::Exited(code) => Exit::Code(code),

@@ -329,9 +329,10 @@ impl<'a> Reader<'a> {
             return if self.arithmetic(1)? { Ok(()) } else { Err("a `for ((` is not closed") };
         }
         let named = self.word()?;
-        if named.is_none() {
-            return Err("a `for` names no variable");
-        }
+        let Some(variable) = named else { return Err("a `for` names no variable") };
+        // It is an assignment like any other: `for PATH in …` steers what follows.
+        let name = variable.literal().unwrap_or_default().to_owned();
+        self.commands.push(Command { assignments: vec![(name, variable)], ..Command::default() });
         self.blanks(true)?;
         let back = self.at;
         match self.word()? {

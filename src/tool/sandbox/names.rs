@@ -169,7 +169,8 @@ pub(super) const SYSTEM_SECRETS: &[&str] = &[
 /// Folders whose children are the homes of people.
 pub(super) const HOMES: &[&str] = &["/home", "/var/home", "/export/home"];
 
-/// Below the home folder: what build tools fill and share between projects.
+/// Below the home folder: what build tools download and share between projects. Nothing that runs by itself later:
+/// plugins, wrappers and installed programs are not in it.
 pub(super) const CACHES: &[&str] = &[
     ".cargo/registry",
     ".cargo/git",
@@ -177,14 +178,13 @@ pub(super) const CACHES: &[&str] = &[
     ".cargo/.package-cache-mutate",
     ".cargo/.global-cache",
     ".npm",
-    ".yarn",
+    ".yarn/berry/cache",
     ".bun/install/cache",
     ".local/share/pnpm/store",
     ".pnpm-store",
     ".cache/pip",
     ".cache/uv",
     ".cache/pypoetry",
-    ".cache/pre-commit",
     ".cache/go-build",
     ".cache/yarn",
     ".cache/pnpm",
@@ -201,22 +201,18 @@ pub(super) const CACHES: &[&str] = &[
     ".ccache",
     "go/pkg",
     ".gradle/caches",
-    ".gradle/daemon",
     ".gradle/native",
-    ".gradle/wrapper",
     ".m2/repository",
     ".ivy2",
-    ".sbt",
     ".nuget/packages",
     ".gem/specs",
     ".bundle/cache",
     ".composer/cache",
-    ".mix",
     ".hex",
-    ".stack",
+    ".stack/pantry",
     ".cabal/packages",
     ".opam/download-cache",
-    ".pub-cache",
+    ".pub-cache/hosted",
 ];
 
 /// Devices that every program may use.

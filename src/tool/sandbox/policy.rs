@@ -31,6 +31,8 @@ pub struct Grounds {
     pub state: PathBuf,
     /// The private temporary folder.
     pub scratch: PathBuf,
+    /// Files and folders that hold keys, wherever they are.
+    pub secrets: Vec<PathBuf>,
 }
 
 /// What one kind of command may do.
@@ -145,6 +147,7 @@ fn closed(grounds: &Grounds, home: Option<&Path>) -> BTreeSet<PathBuf> {
     // Devices are listed one by one; the disks and the memory are among the rest.
     closed.insert(PathBuf::from("/dev"));
     closed.extend(real(&grounds.state));
+    closed.extend(grounds.secrets.iter().filter_map(|path| real(path)));
     closed.extend(names::SYSTEM_SECRETS.iter().filter_map(|path| real(Path::new(path))));
     closed.extend(children(Path::new("/etc/ssh")).filter(|path| named(path, &["ssh_host_"], &["_key"])));
     if let Some(home) = home {
@@ -250,6 +253,7 @@ mod tests {
             home: Some(root.join("home")),
             state: root.join("state"),
             scratch: root.join("scratch"),
+            secrets: vec![root.join("home/keys/k")],
         };
         House { _folder: folder, grounds }
     }
@@ -336,6 +340,14 @@ mod tests {
         assert!(!writes(&policy, &house.home(".claude")) && policy.network == NetworkDecl::On);
         let policy = Policy::for_program(&declared, &house.grounds, Access::ReadOnly, &own, &[]);
         assert!(writes(&policy, &house.home(".claude/key")) && reads(&policy, &house.home(".claude/key")));
+    }
+
+    #[test]
+    fn a_declared_key_file_is_closed_wherever_it_is() {
+        let house = house(&["home/keys/k", "home/keys/other"]);
+        let policy = house.policy(&SandboxDecl::default(), Access::ReadWrite);
+        assert!(!reads(&policy, &house.home("keys/k")));
+        assert!(reads(&policy, &house.home("keys/other")));
     }
 
     #[test]

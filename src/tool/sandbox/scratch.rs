@@ -8,7 +8,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The part that commands may write; exported as TMPDIR.
@@ -33,7 +33,7 @@ impl Scratch {
                 let why = format!("{} exists and is not ours; remove it", path.display());
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
             }
-            fs::remove_dir_all(&path)?;
+            remove(&path)?;
             if !Self::make(&path)? {
                 let why = format!("{} came back while it was removed", path.display());
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
@@ -61,7 +61,30 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         // What cannot be removed now is removed when the run is opened again, or by whoever cleans /tmp.
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = remove(&self.0);
+    }
+}
+
+/// Removes the folder although a command took away its own right to change a part of it.
+fn remove(path: &Path) -> io::Result<()> {
+    if fs::remove_dir_all(path).is_ok() {
+        return Ok(());
+    }
+    open_up(path, 0);
+    fs::remove_dir_all(path)
+        .map_err(|error| io::Error::new(error.kind(), format!("cannot remove {}: {error}", path.display())))
+}
+
+/// Makes every folder below changeable by us. Links are not followed.
+fn open_up(path: &Path, depth: usize) {
+    const MAX_DEPTH: usize = 256;
+    let is_folder = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir());
+    if !is_folder || depth > MAX_DEPTH {
+        return;
+    }
+    let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        open_up(&entry.path(), depth + 1);
     }
 }
 

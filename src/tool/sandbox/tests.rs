@@ -46,11 +46,11 @@ fn one_confinement_serves_until_the_world_changes() {
     let plain = SandboxDecl::default();
     let in_force = decide(&plain, true).unwrap();
     let run = format!("test-{}", crate::tool::process::new_call_id());
-    let sandbox = Sandbox::open(&plain, in_force, workspace.path(), state.path(), &run).unwrap();
+    let sandbox = Sandbox::open(&plain, in_force, workspace.path(), state.path(), Vec::new(), &run).unwrap();
     let first = sandbox.for_tool(Access::ReadOnly).unwrap().unwrap();
     assert!(first.is_read_only() && sandbox.holds_read_only());
     assert!(!sandbox.for_tool(Access::ReadWrite).unwrap().unwrap().is_read_only());
     let off = decide(&declared(Some(SandboxMode::Off), None), true).unwrap();
-    let open = Sandbox::open(&plain, off, workspace.path(), state.path(), &run).unwrap();
+    let open = Sandbox::open(&plain, off, workspace.path(), state.path(), Vec::new(), &run).unwrap();
     assert!(open.for_tool(Access::ReadOnly).unwrap().is_none() && !open.holds_read_only());
 }

@@ -346,7 +346,28 @@ impl Reader<'_> {
         let closed = self.nested(|reader| {
             let mut aside = Word::default();
             let mut depth = 0usize;
+            // The name that was just read: `((PATH=1))` steers what follows, as an assignment does.
+            let mut name = String::new();
             loop {
+                match reader.peek() {
+                    Some(c) if c.is_ascii_alphanumeric() || c == '_' => {
+                        name.push(c);
+                        reader.skip(1)?;
+                        continue;
+                    }
+                    Some(' ' | '\t') => {
+                        reader.skip(1)?;
+                        continue;
+                    }
+                    _ => {}
+                }
+                let assigns =
+                    matches!(reader.peek(), Some('=' | '+' | '-' | '*' | '/' | '%' | '&' | '|' | '^' | '<' | '>'));
+                if assigns && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+                    let assignments = vec![(name.clone(), Word::default())];
+                    reader.commands.push(super::Command { assignments, ..super::Command::default() });
+                }
+                name.clear();
                 match reader.peek() {
                     None => return Ok(false),
                     Some(')') if depth == 0 => {
