@@ -28,6 +28,15 @@ fn program(name: &str, more: Value) -> Value {
     agent
 }
 
+/// The same, with a file beside the workspace that says whether the fault was played.
+fn once_faulty(name: &str, more: Value) -> (Case, PathBuf) {
+    let mut agent = program(name, more);
+    let case = loop_with(agent.clone());
+    agent["write"] = json!([case.bench.dir.path()]);
+    let once = case.bench.dir.path().join("once");
+    (case.declare("agents", json!({"program": agent})), once)
+}
+
 fn exact() -> Expect {
     Expect { spec: "1.0", ..Expect::exact(&["0"]) }
 }
@@ -66,8 +75,8 @@ fn what_a_program_tells_is_in_the_journal() {
 
 #[test]
 fn a_rate_limit_is_waited_out() {
-    let case = loop_with(program("claude", json!({"env": ["FAKE_FAULT", "FAKE_FAULT_ONCE", "FAKE_RESET_SECONDS"]})));
-    let once = case.bench.dir.path().join("once");
+    let variables = json!({"env": ["FAKE_FAULT", "FAKE_FAULT_ONCE", "FAKE_RESET_SECONDS"]});
+    let (case, once) = once_faulty("claude", variables);
     let bench = case.written();
     let ended = bench
         .command(&["run", "--headless"])
@@ -101,9 +110,8 @@ fn a_program_that_breaks_down_is_tried_three_times() {
 
 #[test]
 fn a_silent_program_is_ended_with_everything_it_started() {
-    let agent = program("plain", json!({"env": ["FAKE_FAULT", "FAKE_FAULT_ONCE"], "silence_seconds": 1}));
-    let case = loop_with(agent);
-    let once = case.bench.dir.path().join("once");
+    let variables = json!({"env": ["FAKE_FAULT", "FAKE_FAULT_ONCE"], "silence_seconds": 1});
+    let (case, once) = once_faulty("plain", variables);
     let bench = case.written();
     let mut command = bench.command(&["run", "--headless"]);
     let ended = command.env("FAKE_FAULT", "silent").env("FAKE_FAULT_ONCE", &once).output().unwrap().into();
@@ -156,9 +164,7 @@ fn tool_calls_of_a_program_count_against_the_budget() {
 
 #[test]
 fn a_run_killed_in_a_programs_turn_starts_the_turn_again() {
-    let agent = program("plain", json!({"env": ["FAKE_FAULT", "FAKE_FAULT_ONCE"]}));
-    let case = loop_with(agent);
-    let once = case.bench.dir.path().join("once");
+    let (case, once) = once_faulty("plain", json!({"env": ["FAKE_FAULT", "FAKE_FAULT_ONCE"]}));
     let mut command = case.written().command(&["run", "--headless"]);
     let mut child = command.env("FAKE_FAULT", "silent").env("FAKE_FAULT_ONCE", &once).spawn().unwrap();
     crate::case::wait_until(|| once.exists());
@@ -202,7 +208,8 @@ fn leave_that_an_agent_asks_for_is_denied_when_nobody_is_there() {
     let noted = acts.iter().filter_map(|act| act["noted"]["text"].as_str()).collect::<Vec<_>>();
     assert!(noted.iter().any(|text| text.contains("nobody is there to answer")), "{acts:?}");
     assert!(ran.events("decision.asked").is_empty());
-    assert!(acts.iter().any(|act| act["said"]["text"] == "done asking"), "{acts:?}");
+    let said = acts.iter().filter_map(|act| act["said"]["text"].as_str()).collect::<String>();
+    assert!(said.contains("The answer is nope.") && said.contains("done asking"), "{said}");
 }
 
 /// A role that only reads cannot write, whatever the program does: the sandbox holds it, not its word.

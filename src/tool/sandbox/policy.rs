@@ -87,7 +87,11 @@ impl Policy {
     ) -> Self {
         let home = grounds.home.as_deref().and_then(real);
         let mut write: Vec<PathBuf> = [grounds.scratch.join(TMP)].iter().filter_map(|path| real(path)).collect();
-        write.extend(real(Path::new(names::SHARED_MEMORY)));
+        // Landlock cannot take back a part of what it allows: a workspace in there must stay as it is.
+        let shared = real(Path::new(names::SHARED_MEMORY));
+        let holds_workspace =
+            real(&grounds.workspace).zip(shared.clone()).is_some_and(|(ws, shared)| ws.starts_with(shared));
+        write.extend(shared.filter(|_| access == Access::ReadWrite || !holds_workspace));
         let caches = declared.caches.unwrap_or(true);
         if access == Access::ReadWrite {
             write.extend(declared_writable(declared, grounds, home.as_deref()));
