@@ -115,11 +115,18 @@ impl Secrets {
 
     /// A text without known values and without anything that looks like a key.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.text(text, Scope::Everything)
+        // Known values first: what only looks like a key may run into one and would leave the rest of it.
+        match self.text(text, Scope::Known) {
+            Cow::Borrowed(text) => self.text(text, Scope::Everything),
+            Cow::Owned(clean) => Cow::Owned(self.text(&clean, Scope::Everything).into_owned()),
+        }
     }
 
     pub fn redact_bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        self.bytes(bytes, Scope::Everything)
+        match self.bytes(bytes, Scope::Known) {
+            Cow::Borrowed(bytes) => self.bytes(bytes, Scope::Everything),
+            Cow::Owned(clean) => Cow::Owned(self.bytes(&clean, Scope::Everything).into_owned()),
+        }
     }
 
     /// A text without known values.

@@ -78,9 +78,11 @@ fn trap(asks: bool) -> Trap {
     let claims = json!([{"lane": "B", "text": babble}]);
     let skeptic =
         json!([{"calls": [skeptic_report(0, Some(&json!({"succeeded": claims, "open_questions": [babble]})))]}]);
-    let leak = format!("{{ {LOOK}; }} > leak.txt; echo {KEY} >> leak.txt; cat leak.txt");
+    // The engine's own environment is closed to its tools; a file of the user's is not.
+    let leak = format!("cat own.txt > leak.txt; {{ {LOOK}; }} >> leak.txt; cat leak.txt");
     let case = Case::two_steps()
         .file("token.txt", TOKEN)
+        .file("own.txt", KEY)
         .check("talks", "cat token.txt; cat leak.txt 2>&1 || true")
         .turns("scout", 0, scout)
         .turns("skeptic", 0, skeptic)
@@ -129,6 +131,7 @@ impl Trap {
         assert!(told.contains("[secret:ANTHROPIC_API_KEY]"), "{told}");
         let file = fs::read_to_string(self.stage.path("again.txt")).unwrap();
         assert!(file.contains(KEY), "an agent's own file is left alone");
+        assert_eq!(file.matches("ANTHROPIC_API_KEY").count(), 0, "the engine's environment is closed: {file}");
         assert!(clean_tree(&self.stage.bench.state) > 10);
         assert!(clean_tree(&self.stage.path("evidence")) > 10);
         clean("AGENTS.md", self.stage.read("AGENTS.md").as_bytes());

@@ -174,6 +174,14 @@ fn a_planted_hook_blocks_the_run() {
     assert!(detail.contains("GATE_TAMPERING: what runs by itself (.git/hooks/pre-commit)"), "{detail}");
 }
 
+/// The next run would take its sandbox from there.
+#[test]
+fn a_changed_declaration_blocks_the_run() {
+    let ran = Case::two_steps().solver(0, [sh("printf ' ' >> loop.yaml")]).run();
+    check(&ran, &Expect::blocked("INVARIANT_VIOLATION", &["1"]));
+    assert!(ran.detail().contains("loop.yaml"), "{}", ran.detail());
+}
+
 #[test]
 fn a_plain_attempt_to_plant_a_hook_is_refused() {
     let ran = Case::two_steps().solver(0, [sh("mkdir -p .git/hooks && echo evil > .git/hooks/pre-commit")]).run();

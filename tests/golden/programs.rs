@@ -146,11 +146,8 @@ fn tool_calls_of_a_program_count_against_the_budget() {
         printf '{\"type\":\"assistant\",\"message\":{\"id\":\"m%s\",\"model\":\"m\",\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"t%s\",\"name\":\"Bash\",\"input\":{\"command\":\"true\"}}],\"usage\":{\"input_tokens\":1,\"output_tokens\":1}},\"session_id\":\"s\"}\\n' $i $i; \
         done; exec sleep 300";
     let case = loop_with(json!({"backend": "command", "profile": "claude", "command": ["./chatty"]}))
-        .file("chatty", &format!("#!/bin/sh\n{chatty}\n"))
         .declare("budget", json!({"max_total_tool_calls": 20}));
-    use std::os::unix::fs::PermissionsExt;
-    let script = case.bench.workspace.join("chatty");
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let case = scripted(case, "chatty", chatty);
     let ran = case.run();
     assert_eq!(ran.ended.code, 2, "{}\n{}", ran.ended.stdout, ran.ended.stderr);
     assert_eq!(
@@ -160,6 +157,42 @@ fn tool_calls_of_a_program_count_against_the_budget() {
         ran.events("budget.cut")
     );
     no_survivor(&ran);
+}
+
+/// A program of our own in the workspace.
+fn scripted(case: Case, name: &str, script: &str) -> Case {
+    use std::os::unix::fs::PermissionsExt;
+    let case = case.file(name, &format!("#!/bin/sh\n{script}\n"));
+    let path = case.bench.workspace.join(name);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    case
+}
+
+/// What a turn used is charged although it was cut, so that it is not begun again and again.
+#[test]
+fn a_turn_that_passes_the_token_limit_ends_the_run_and_is_charged() {
+    let line = "printf '{\"type\":\"assistant\",\"message\":{\"id\":\"m1\",\"model\":\"m\",\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"hm\"}],\"usage\":{\"input_tokens\":5000,\"output_tokens\":900}},\"session_id\":\"s\"}\\n'";
+    let case = loop_with(json!({"backend": "command", "profile": "claude", "command": ["./hungry"]}))
+        .declare("budget", json!({"max_total_tokens": 3000}));
+    let ran = scripted(case, "hungry", &format!("cat >/dev/null; {line}; exec sleep 300")).run();
+    assert_eq!(ran.ended.code, 2, "{}\n{}", ran.ended.stdout, ran.ended.stderr);
+    assert_eq!(ran.events("llm.requested").len(), 1, "it was begun once");
+    let failed = ran.events("llm.failed");
+    assert_eq!(failed[0]["usage"]["input"], 5000, "{failed:?}");
+    assert_eq!(ran.events("budget.cut")[0]["exhausted"]["dimension"], "total_tokens");
+    no_survivor(&ran);
+}
+
+/// Somebody leaves the program's family with its pipe in hand: the turn ends all the same.
+#[test]
+fn a_pipe_in_a_strangers_hand_does_not_hold_the_run() {
+    let case = loop_with(json!({"backend": "command", "command": ["./leaky"]}))
+        .declare("sandbox", json!({"mode": "off"}))
+        .declare("budget", json!({"max_iterations": 1}));
+    let ran = scripted(case, "leaky", "cat >/dev/null; env -i setsid --fork sleep 25; echo done").run();
+    let said = acts(&ran).iter().filter_map(|act| act["said"]["text"].as_str().map(str::to_owned)).collect::<String>();
+    assert!(said.contains("done"), "{said}");
+    assert!(!ran.events("run.halted").is_empty());
 }
 
 #[test]
@@ -215,13 +248,9 @@ fn leave_that_an_agent_asks_for_is_denied_when_nobody_is_there() {
 /// A role that only reads cannot write, whatever the program does: the sandbox holds it, not its word.
 #[test]
 fn a_reading_role_cannot_write_the_workspace() {
-    let sneaky = "#!/bin/sh\ncat >/dev/null\necho x > sneaky && echo WROTE || echo HELD\n";
     let case = loop_with(json!({"backend": "command", "command": ["./sneaky.sh"]}))
-        .file("sneaky.sh", sneaky)
         .declare("budget", json!({"max_iterations": 1}));
-    use std::os::unix::fs::PermissionsExt;
-    let script = case.bench.workspace.join("sneaky.sh");
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let case = scripted(case, "sneaky.sh", "cat >/dev/null\necho x > sneaky && echo WROTE || echo HELD");
     let ran = case.run();
     let said = |call: &str| {
         let acted = ran.events("agent.acted");

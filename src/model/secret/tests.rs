@@ -211,3 +211,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_looks_like_a_key_does_not_break_up_a_known_one() {
+    let text = format!("ghp_CANARYabcdefghijklmnopqrstuvwxyz0123{KEY}");
+    let clean = secrets().redact(&text).into_owned();
+    assert!(!clean.contains("canary") && clean.ends_with("[secret:ANTHROPIC_API_KEY]"), "{clean}");
+    let bytes = secrets().redact_bytes(text.as_bytes()).into_owned();
+    assert_eq!(String::from_utf8_lossy(&bytes), clean);
+}

@@ -93,6 +93,10 @@ fn allow_needs_every_part() {
         "PATH=/tmp:$PATH git status",
         "env LD_PRELOAD=x git status",
         "PATH=/tmp; git status",
+        "for PATH in /tmp; do git status; done",
+        "((PATH=1)); git status",
+        "(( x = 1, PATH += 2 )); git status",
+        "echo $((PATH=1)); git status",
         "find . -exec git add {} +",
         "git ls-files | xargs make",
     ] {
