@@ -210,3 +210,18 @@ pub(super) fn works((policy, spaces): (Policy, Option<Spaces>)) -> bool {
     spawn::disown(child.id());
     ended
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn with_and_without_a_user_namespace() {
+        // Whoever may do it without one may do it with one.
+        let root = rustix::process::geteuid().is_root();
+        for user in [!root, true] {
+            assert!(works(Spaces::trial(user, true, false)), "mounts, user namespace: {user}");
+            assert!(works(Spaces::trial(user, false, true)), "network, user namespace: {user}");
+        }
+    }
+}
