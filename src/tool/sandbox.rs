@@ -129,7 +129,7 @@ pub struct Sandbox {
     in_force: InForce,
     declared: SandboxDecl,
     grounds: Grounds,
-    _scratch: Option<scratch::Scratch>,
+    scratch: Option<scratch::Scratch>,
     built: Mutex<Vec<(Access, Purpose, Arc<Confinement>)>>,
 }
 
@@ -151,7 +151,7 @@ impl Sandbox {
             secrets,
             scratch: scratch.as_ref().map(|scratch| scratch.path().to_owned()).unwrap_or_default(),
         };
-        Ok(Self { in_force, declared: declared.clone(), grounds, _scratch: scratch, built: Mutex::default() })
+        Ok(Self { in_force, declared: declared.clone(), grounds, scratch, built: Mutex::default() })
     }
 
     pub fn in_force(&self) -> &InForce {
@@ -192,6 +192,9 @@ impl Sandbox {
         built.retain(|(_, _, confinement)| confinement.is_fresh());
         if let Some((.., known)) = built.iter().find(|(a, p, _)| *a == access && *p == purpose) {
             return Ok(Some(known.clone()));
+        }
+        if let Some(scratch) = &self.scratch {
+            scratch.restore().map_err(|error| error.to_string())?;
         }
         let policy = match &purpose {
             Purpose::Tool => Policy::for_tool(&self.declared, self.in_force.network, &self.grounds, access),

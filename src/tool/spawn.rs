@@ -14,16 +14,64 @@
 
 use std::collections::BTreeSet;
 use std::ffi::CString;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::sandbox::Confinement;
 
 /// Pids of our own children that some thread waits for.
 static OWNED: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+/// What a child was about when it failed. A forked child has a copy of its own, so nobody shares it.
+static STEP: AtomicU8 = AtomicU8::new(0);
+
+/// The parts of getting ready that can fail for reasons an operator should know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Step {
+    Session = 1,
+    Namespaces,
+    Ids,
+    Loopback,
+    PrivateMounts,
+    WritableMounts,
+    HiddenMounts,
+    ReadOnlyMounts,
+    Folder,
+    Parent,
+    Limits,
+    Landlock,
+    Filter,
+    Program,
+}
+
+impl Step {
+    const ALL: [(Self, &'static str); 14] = [
+        (Self::Session, "a session of its own"),
+        (Self::Namespaces, "namespaces"),
+        (Self::Ids, "the maps of users"),
+        (Self::Loopback, "the loopback network"),
+        (Self::PrivateMounts, "mounts of its own"),
+        (Self::WritableMounts, "the writable places"),
+        (Self::HiddenMounts, "the hidden places"),
+        (Self::ReadOnlyMounts, "the read-only rest"),
+        (Self::Folder, "the working directory"),
+        (Self::Parent, "the tie to the engine"),
+        (Self::Limits, "the limits"),
+        (Self::Landlock, "Landlock"),
+        (Self::Filter, "the filter on system calls"),
+        (Self::Program, ""),
+    ];
+
+    /// In the child: this comes next.
+    pub(super) fn begin(self) {
+        STEP.store(self as u8, Ordering::Relaxed);
+    }
+}
 
 /// What happens to the child when the thread that started it ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,13 +92,17 @@ pub(super) fn spawn(
         Some(path) => Some(CString::new(path.as_os_str().as_bytes())?),
         None => None,
     };
-    let prepare = move || {
+    // A child that fails says with one byte what it was about; exec closes the pipe without a word.
+    let (mut tell, told) = io::pipe()?;
+    let get_ready = move || {
+        Step::Session.begin();
         rustix::process::setsid()?;
         let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
         rustix::process::setrlimit(rustix::process::Resource::Core, none)?;
         if let Some(confinement) = &confinement {
             confinement.enter(folder.as_deref())?;
         }
+        Step::Parent.begin();
         #[cfg(target_os = "linux")]
         if on_death == OnParentDeath::Kill {
             let kill = rustix::process::Signal::KILL;
@@ -65,7 +117,15 @@ pub(super) fn spawn(
         if let Some(confinement) = &confinement {
             confinement.wear()?;
         }
+        Step::Program.begin();
         Ok(())
+    };
+    let prepare = move || {
+        let ready: io::Result<()> = get_ready();
+        if ready.is_err() {
+            let _ = rustix::io::write(&told, &[STEP.load(Ordering::Relaxed)]);
+        }
+        ready
     };
     // SAFETY: `prepare` runs in the forked child of a process with several threads, where only
     // async-signal-safe work is sound. It makes direct system calls on values it captured, all made
@@ -73,9 +133,23 @@ pub(super) fn spawn(
     // `wear` hold to the same (their header says so). The errors it may return are plain OS codes.
     unsafe { command.pre_exec(prepare) };
     let mut owned = owned();
-    let child = command.spawn()?;
+    let spawned = command.spawn();
+    // Our end of the pipe goes with the command, so that reading ends.
+    drop(command);
+    let child = spawned.map_err(|error| explain(error, &mut tell))?;
     owned.insert(child.id());
     Ok(child)
+}
+
+/// Adds what the child was about, unless it was the program itself.
+fn explain(error: io::Error, tell: &mut io::PipeReader) -> io::Error {
+    let mut byte = [0];
+    let said = tell.read(&mut byte).unwrap_or(0) == 1;
+    let step = Step::ALL.iter().find(|(step, _)| said && *step as u8 == byte[0]);
+    match step {
+        Some((_, name)) if !name.is_empty() => io::Error::other(format!("{name} could not be put in place ({error})")),
+        _ => error,
+    }
 }
 
 /// Forgets a child after its waiter has its exit status.

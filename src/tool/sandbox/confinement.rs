@@ -105,6 +105,7 @@ mod linux {
     use super::super::{calls, files, level};
     use super::{Confinement, Layer, Policy};
     use crate::model::loop_file::NetworkDecl;
+    use crate::tool::spawn::Step;
 
     /// What the superuser keeps: rights over files and its own processes. Without effect for anybody else.
     const KEPT: CapabilitySet = CapabilitySet::CHOWN
@@ -172,6 +173,7 @@ mod linux {
         /// In the child, last: all that takes rights away.
         pub(in crate::tool) fn wear(&self) -> io::Result<()> {
             let worn = &self.worn;
+            Step::Limits.begin();
             if let Some(limits) = &worn.limits {
                 limits.wear()?;
             }
@@ -179,11 +181,13 @@ mod linux {
                 keep_few_rights();
             }
             rustix::thread::set_no_new_privs(true)?;
+            Step::Landlock.begin();
             if let Some(ruleset) = &worn.ruleset {
                 // The clone is a second handle on the same rules; the call wants one to consume.
                 let ruleset = ruleset.try_clone()?;
                 ruleset.restrict_self().map_err(|_| Errno::PERM)?;
             }
+            Step::Filter.begin();
             for filter in &worn.filters {
                 seccompiler::apply_filter(filter).map_err(|_| Errno::PERM)?;
             }

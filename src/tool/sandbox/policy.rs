@@ -168,7 +168,7 @@ fn closed(grounds: &Grounds, home: Option<&Path>) -> BTreeSet<PathBuf> {
             let starts = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
             (starts && path.is_dir() && real(path) != scratch) || named(path, names::TEMPORARY_WAYS_OUT, &[])
         });
-        closed.extend(foreign);
+        closed.extend(foreign.filter_map(|path| real(&path)));
     }
     closed
 }

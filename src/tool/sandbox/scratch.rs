@@ -39,9 +39,17 @@ impl Scratch {
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
             }
         }
-        Self::make(&path.join(TMP))?;
-        Self::make(&path.join(VOID))?;
-        Ok(Self(path))
+        let scratch = Self(path);
+        scratch.restore()?;
+        Ok(scratch)
+    }
+
+    /// Makes again what somebody who cleans up took away during a long run.
+    pub(super) fn restore(&self) -> io::Result<()> {
+        Self::make(&self.0)?;
+        Self::make(&self.0.join(TMP))?;
+        Self::make(&self.0.join(VOID))?;
+        Ok(())
     }
 
     /// False if something is there already.

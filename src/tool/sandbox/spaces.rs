@@ -22,7 +22,7 @@ use rustix::thread::UnshareFlags;
 use super::Confinement;
 use super::policy::Policy;
 use crate::model::loop_file::NetworkDecl;
-use crate::tool::spawn::{self, MountChange, OnParentDeath};
+use crate::tool::spawn::{self, MountChange, OnParentDeath, Step};
 
 /// The namespaces of a child.
 pub(in crate::tool) struct Spaces {
@@ -84,24 +84,28 @@ impl Spaces {
 
     /// In the child.
     pub(super) fn enter(&self, folder: Option<&CStr>) -> io::Result<()> {
+        Step::Namespaces.begin();
         if self.ids.is_some() {
             // A child of an unreadable engine may not write its own maps.
             rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
         }
         spawn::unshare(self.flags)?;
         if let Some(ids) = &self.ids {
+            Step::Ids.begin();
             write_to(c"/proc/self/setgroups", b"deny")?;
             write_to(c"/proc/self/uid_map", &ids.user)?;
             write_to(c"/proc/self/gid_map", &ids.group)?;
             rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         }
         if self.flags.contains(UnshareFlags::NEWNET) {
+            Step::Loopback.begin();
             raise_loopback()?;
         }
         if let Some(mounts) = &self.mounts {
             mounts.make()?;
             // The folder we stand in is still that of the old, now read-only mount.
             if let Some(folder) = folder {
+                Step::Folder.begin();
                 rustix::process::chdir(folder)?;
             }
         }
@@ -127,13 +131,17 @@ impl Mounts {
 
     fn make(&self) -> io::Result<()> {
         // Nothing that happens here may reach the world outside, nor the other way round.
+        Step::PrivateMounts.begin();
         spawn::change_mounts(c"/", true, MountChange::Private)?;
+        Step::WritableMounts.begin();
         for path in &self.writable {
             unless_gone(rustix::mount::mount_bind_recursive(path.as_c_str(), path.as_c_str()))?;
         }
+        Step::HiddenMounts.begin();
         for (path, over) in &self.hidden {
             unless_gone(rustix::mount::mount_bind(over.as_c_str(), path.as_c_str()))?;
         }
+        Step::ReadOnlyMounts.begin();
         spawn::change_mounts(c"/", true, MountChange::ReadOnly)?;
         for path in &self.writable {
             // Where the system was read-only before us it stays so, which the command will find out.
@@ -201,4 +209,19 @@ pub(super) fn works((policy, spaces): (Policy, Option<Spaces>)) -> bool {
     let ended = child.wait().is_ok_and(|status| status.success());
     spawn::disown(child.id());
     ended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn with_and_without_a_user_namespace() {
+        // Whoever may do it without one may do it with one.
+        let root = rustix::process::geteuid().is_root();
+        for user in [!root, true] {
+            assert!(works(Spaces::trial(user, true, false)), "mounts, user namespace: {user}");
+            assert!(works(Spaces::trial(user, false, true)), "network, user namespace: {user}");
+        }
+    }
 }
