@@ -71,7 +71,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
             spent.tool_calls,
             state.limits.max_total_tool_calls,
             text::count(spent.tokens()),
-            spent.cost_usd.map_or_else(|| "cost unknown".to_owned(), |cost| format!("${cost}")),
+            spent.cost_usd.map_or_else(|| "cost unknown".to_owned(), |cost| cost.dollars()),
         ));
         usage_lines(&state).into_iter().for_each(text::line);
     }
@@ -91,7 +91,7 @@ fn usage_lines(state: &RunState) -> Vec<String> {
                 text::count(used.input.saturating_add(used.cache_write)),
                 text::count(used.cache_read),
                 text::count(used.output),
-                used.cost_usd.map_or_else(|| "cost unknown".to_owned(), |cost| format!("${cost}")),
+                used.cost_usd.map_or_else(|| "cost unknown".to_owned(), |cost| cost.dollars()),
             ));
         }
     }

@@ -111,7 +111,7 @@ fn segments(scene: &Scene<'_>, info: HeaderInfo) -> Vec<Segment> {
         add(60, text, role);
     }
     add(50, widget::duration(activity::elapsed(scene)), Role::Text);
-    let cost = run.spent.cost_usd.map_or_else(|| "cost unknown".to_owned(), |cost| format!("${cost}"));
+    let cost = run.spent.cost_usd.map_or_else(|| "cost unknown".to_owned(), |cost| cost.dollars());
     add(40, cost, Role::Text);
     if scene.read_only {
         add(45, "read-only".to_owned(), Role::Muted);

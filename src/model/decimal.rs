@@ -129,6 +129,13 @@ impl Exact {
         self.0
     }
 
+    /// Money for people: dollars with at most four places, rounded up so that nothing spent reads as nothing. The
+    /// record keeps every digit.
+    pub fn dollars(self) -> String {
+        let up = rust_decimal::RoundingStrategy::ToPositiveInfinity;
+        format!("${}", self.0.round_dp_with_strategy(4, up))
+    }
+
     /// For charts only. Never compare with it.
     pub fn to_f64_for_drawing(self) -> f64 {
         self.0.to_string().parse().unwrap_or(f64::MAX)

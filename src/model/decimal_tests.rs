@@ -182,3 +182,11 @@ proptest! {
         prop_assert_eq!(a.cmp(&b), big(a).cmp(&big(b)));
     }
 }
+
+#[test]
+fn dollars_have_four_places_and_nothing_spent_reads_as_nothing() {
+    let shown = |text: &str| Exact::parse(text).unwrap().dollars();
+    assert_eq!(shown("0.091197000000000006"), "$0.0912");
+    assert_eq!(shown("0.000001"), "$0.0001");
+    assert_eq!((shown("0"), shown("1.25")), ("$0".to_owned(), "$1.25".to_owned()));
+}

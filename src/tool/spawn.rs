@@ -141,13 +141,26 @@ pub(super) fn spawn(
     Ok(child)
 }
 
+/// A child could not get ready for its program.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct NotReady(String);
+
+/// Was it the getting ready that failed, not the program?
+pub(super) fn was_not_ready(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<NotReady>())
+}
+
 /// Adds what the child was about, unless it was the program itself.
 fn explain(error: io::Error, tell: &mut io::PipeReader) -> io::Error {
     let mut byte = [0];
     let said = tell.read(&mut byte).unwrap_or(0) == 1;
     let step = Step::ALL.iter().find(|(step, _)| said && *step as u8 == byte[0]);
     match step {
-        Some((_, name)) if !name.is_empty() => io::Error::other(format!("{name} could not be put in place ({error})")),
+        Some((_, name)) if !name.is_empty() => {
+            let why = format!("{name} could not be put in place ({error})");
+            io::Error::new(error.kind(), NotReady(why))
+        }
         _ => error,
     }
 }

@@ -39,10 +39,7 @@ const CROWDED: &str = "[nightloop ended it: more than 1000 processes at once]\n"
 pub(super) fn supervise(mut spec: CommandSpec, stop: PipeReader) -> ProcessOutcome {
     let call = process::new_call_id();
     let _here = sweep::Presence::new();
-    let spawned = process::build(&mut spec, &call).and_then(|command| {
-        spawn::spawn(command, OnParentDeath::Kill, spec.confinement.clone()).map_err(|error| why_not(&spec, &error))
-    });
-    let mut child = match spawned {
+    let mut child = match start(&mut spec, &call) {
         Ok(child) => child,
         Err(why) => return ProcessOutcome::without_output(End::NotStarted(why)),
     };
@@ -97,10 +94,33 @@ pub(super) fn supervise(mut spec: CommandSpec, stop: PipeReader) -> ProcessOutco
     ProcessOutcome { end, stdout: pipes.stdout.kept.finish(), stderr: pipes.stderr.kept.finish(), millis: 0 }
 }
 
+/// Starts the command. A folder that a mount protects may go between two steps of putting it up, and the kernel
+/// then calls the second step invalid: such a start is tried again, a few times.
+fn start(spec: &mut CommandSpec, call: &str) -> Result<Child, String> {
+    const TRIES: u32 = 3;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let has_wires = spec.wires.is_some();
+        let command = process::build(spec, call)?;
+        match spawn::spawn(command, OnParentDeath::Kill, spec.confinement.clone()) {
+            Ok(child) => return Ok(child),
+            Err(error) => {
+                let may_pass = spawn::was_not_ready(&error) && error.kind() == io::ErrorKind::InvalidInput;
+                // Wires are handed over with the first try.
+                if has_wires || tries >= TRIES || !may_pass || spec.confinement.is_none() {
+                    return Err(why_not(spec, &error));
+                }
+            }
+        }
+    }
+}
+
 /// A start error, in words that tell what to do.
 fn why_not(spec: &CommandSpec, error: &io::Error) -> String {
     let program = spec.argv.first().map_or("", String::as_str);
     let hint = match error.kind() {
+        _ if spawn::was_not_ready(error) => "the sandbox could not be put up around it",
         io::ErrorKind::NotFound => "is it installed, and in PATH?",
         io::ErrorKind::PermissionDenied => "is it executable?",
         io::ErrorKind::ArgumentListTooLong => "the command is too long; put it in a file and run that",

@@ -67,7 +67,7 @@ pub fn gauges(run: &RunState, elapsed_millis: u64) -> [Gauge; 5] {
     let money_limit = limits.max_cost_usd;
     let money = Gauge {
         dimension: Dimension::CostUsd,
-        used: spent.cost_usd.map_or_else(|| "unknown".to_owned(), |cost| format!("${cost}")),
+        used: spent.cost_usd.map_or_else(|| "unknown".to_owned(), |cost| cost.dollars()),
         limit: money_limit.map(|limit| format!("${limit}")),
         share: spent
             .cost_usd

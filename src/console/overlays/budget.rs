@@ -98,7 +98,7 @@ impl Budget {
 
 /// Who used what, and what the model's server says is left.
 fn usage(run: &RunState) -> Vec<String> {
-    let cost = |usd: Option<Exact>| usd.map_or_else(|| "cost unknown".to_owned(), |usd| format!("${usd}"));
+    let cost = |usd: Option<Exact>| usd.map_or_else(|| "cost unknown".to_owned(), |usd| usd.dollars());
     let mut lines = Vec::new();
     for role in AgentRole::ALL {
         let used = run.ledger.of_role(role);

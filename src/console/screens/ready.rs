@@ -224,7 +224,9 @@ impl Ready {
         for role in ids::Role::ALL {
             let (text, look) = match self.declared.agent_for(role) {
                 Some((agent, decl)) => {
-                    let model = decl.model.as_deref().or(decl.script.as_deref()).unwrap_or("-");
+                    let program = decl.command.as_ref().and_then(|argv| argv.first());
+                    let program = program.map(|path| path.rsplit('/').next().unwrap_or(path));
+                    let model = decl.model.as_deref().or(decl.script.as_deref()).or(program).unwrap_or("-");
                     let effort = decl.effort.map(|effort| format!(", effort {}", effort.name())).unwrap_or_default();
                     (format!("{agent} ({} {model}{effort})", decl.backend.name()), Role::Text)
                 }

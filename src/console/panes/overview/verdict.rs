@@ -138,7 +138,7 @@ fn next(halted: &RunHalted, keys: &Keys) -> Vec<String> {
 
 fn spent(run: &RunState) -> String {
     let spent = &run.spent;
-    let cost = spent.cost_usd.map_or_else(|| "cost unknown".to_owned(), |cost| format!("${cost}"));
+    let cost = spent.cost_usd.map_or_else(|| "cost unknown".to_owned(), |cost| cost.dollars());
     format!(
         "{} iterations, {}, {} tool calls, {} tokens, {cost}",
         spent.iterations,
