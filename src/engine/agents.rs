@@ -175,6 +175,9 @@ impl Driver<'_> {
         if self.cut_if_exhausted().await? {
             return Ok(());
         }
+        if self.waits_on().await? {
+            return Ok(());
+        }
         if self.agents.program(&self.call()?.started.agent).is_some() {
             return self.ask_program().await;
         }
@@ -278,6 +281,23 @@ impl Driver<'_> {
                 self.cut_if_exhausted().await.map(|_| ())
             }
         }
+    }
+
+    /// A run that was stopped or killed in a wait waits for the rest of it. `true`: what comes next is decided anew.
+    async fn waits_on(&mut self) -> Result<bool, EngineError> {
+        let Some((since, millis)) = self.call()?.wait.clone() else { return Ok(false) };
+        let Ok(since) = since.parse::<jiff::Timestamp>() else { return Ok(false) };
+        let waited = u64::try_from(jiff::Timestamp::now().as_millisecond() - since.as_millisecond()).unwrap_or(0);
+        let left = Duration::from_millis(millis.saturating_sub(waited));
+        if left.is_zero() || self.agents.hurries() {
+            return Ok(false);
+        }
+        if left >= self.total_time_left() {
+            self.signals.raise(Signal::RateLimit, "the wait that a server asked for does not fit the time left");
+            return Ok(true);
+        }
+        self.wait_out(left).await?;
+        Ok(true)
     }
 
     /// Waits until this run may call. `None`: it waited, was stopped, or there is no time left to wait; what comes

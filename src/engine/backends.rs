@@ -139,6 +139,11 @@ impl Agents {
     }
 
     /// How long to wait really: in a rehearsal with faults nothing real is waited for.
+    /// Is nothing real, so that no wait is worth its time?
+    pub fn hurries(&self) -> bool {
+        self.hurried
+    }
+
     pub fn wait(&self, wait: Duration) -> Duration {
         if self.hurried { wait.min(HURRIED_WAIT) } else { wait }
     }

@@ -71,6 +71,8 @@ pub struct CallState {
     pub attempts: u32,
     /// Those of them where something broke down.
     pub faults: u32,
+    /// A wait before the next attempt: when it began, and how long it is. A run that is resumed in it waits on.
+    pub wait: Option<(String, u64)>,
     /// A request is out, or was when the engine died.
     pub request_open: bool,
     pub reply: Option<LlmResponded>,
@@ -124,6 +126,7 @@ impl CallState {
             turn: 0,
             attempts: 0,
             faults: 0,
+            wait: None,
             request_open: false,
             reply: None,
             tools: Vec::new(),

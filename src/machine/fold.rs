@@ -161,7 +161,9 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
             state.ledger.requested(row, requested);
             state.spent.requests += 1;
             current(state)?.spend.requests += 1;
-            call(state)?.apply(event);
+            let call = call(state)?;
+            call.apply(event);
+            call.wait = None;
         }
         Event::LlmResponded(reply) => {
             let row = row(state)?;
@@ -181,7 +183,9 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
             }
             let spend = &mut current(state)?.spend;
             spend.waited_millis = spend.waited_millis.saturating_add(failed.wait_millis.unwrap_or(0));
-            call(state)?.apply(event);
+            let call = call(state)?;
+            call.apply(event);
+            call.wait = failed.wait_millis.map(|millis| (ts.to_owned(), millis));
         }
         Event::ToolIntended(_) => {
             count_tool_calls(state, 1)?;
@@ -280,7 +284,12 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
             }
             state.operator.overrides.push(raised.clone());
         }
-        Event::RetryRequested(_) => {}
+        // "Now" means now, also after a resume.
+        Event::RetryRequested(_) => {
+            if let Some(call) = state.current.as_mut().and_then(|iteration| iteration.call.as_mut()) {
+                call.wait = None;
+            }
+        }
         Event::ViewerAttached(attached) => {
             state.operator.viewers.insert(attached.viewer.clone());
         }

@@ -126,3 +126,22 @@ fn a_rate_limit_that_outlasts_the_budget_stops() {
     check(&ran, &Expect::stopped(4, &[]));
     assert_eq!(ran.exit()["signal_detected"], "rate_limit");
 }
+
+/// What a server asked for holds also when the engine is killed in the wait and the run is resumed.
+#[test]
+fn a_killed_wait_is_waited_on() {
+    let case = Case::two_steps().faults("scout", 0, json!([{"http": 429, "retry_after": 4}]));
+    let running = case.start();
+    running.wait_for_event("llm.failed");
+    let killed = std::process::Command::new("kill").args(["-9", &running.pid().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let ran = running.wait().resume();
+    check(&ran, &Expect::exact(&["0.5", "0"]));
+    let stamped = ran.bench.stamped();
+    let at = |kind: &str, number: usize| {
+        let (_, ts) = stamped.iter().filter(|(name, _)| name == kind).nth(number).unwrap();
+        ts.parse::<jiff::Timestamp>().unwrap().as_millisecond()
+    };
+    let gap = at("llm.requested", 1) - at("llm.failed", 0);
+    assert!(gap >= 4_000, "asked again after {gap} ms");
+}

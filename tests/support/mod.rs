@@ -117,6 +117,20 @@ impl Bench {
         events
     }
 
+    /// Every event with its time.
+    pub fn stamped(&self) -> Vec<(String, String)> {
+        let mut segments: Vec<PathBuf> =
+            fs::read_dir(self.run_dir().join("journal")).unwrap().map(|e| e.unwrap().path()).collect();
+        segments.sort();
+        let lines = segments.iter().filter(|path| path.extension().is_some_and(|e| e == "jsonl"));
+        let lines = lines
+            .flat_map(|segment| fs::read_to_string(segment).unwrap().lines().map(str::to_owned).collect::<Vec<_>>());
+        let parsed = lines.map(|line| serde_json::from_str::<Value>(&line).unwrap());
+        parsed
+            .map(|line| (line["type"].as_str().unwrap().to_owned(), line["ts"].as_str().unwrap().to_owned()))
+            .collect()
+    }
+
     pub fn count_events(&self, kind: &str) -> usize {
         self.events().iter().filter(|(name, _)| name == kind).count()
     }
