@@ -6,7 +6,7 @@
 //! the program uses its own tools inside its sandbox.
 //!
 //! Invariants: a turn is [`Finished`] only when the program said `end_turn`; what a loaded session replays is
-//! no new act; we never start a sign-in; everything the program sends is bounded ([`lines`], [`hearing`]).
+//! no new act; we never start a sign-in; everything the program sends is bounded (`lines`, `hearing`).
 
 mod calls;
 mod fault;

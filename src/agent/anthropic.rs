@@ -1,7 +1,7 @@
 //! The Messages API over HTTP: one attempt of one call.
 //!
 //! Role: send the request with its headers, turn what comes back into a [`Reply`] or a [`CallError`].
-//! Not its role: the connection ([`super::http`]), retrying, waiting, remembering anything between calls.
+//! Not its role: the connection (`super::http`), retrying, waiting, remembering anything between calls.
 //!
 //! Invariants: the key is in one header and nowhere else (no Debug, no error, no redirect);
 //! a wait for bytes never exceeds the idle limit; every buffer is bounded.

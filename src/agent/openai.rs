@@ -2,7 +2,7 @@
 //!
 //! Role: send the translated request, turn what comes back into a [`Reply`] or a [`CallError`], and learn which of
 //! two spellings a server wants.
-//! Not its role: the connection ([`super::http`]), the translation ([`translate`]), reading a reply ([`reader`]),
+//! Not its role: the connection (`super::http`), the translation (`translate`), reading a reply (`reader`),
 //! retrying, waiting.
 //!
 //! Invariants: the key is in one header and nowhere else (no Debug, no error, no redirect); every buffer is bounded;

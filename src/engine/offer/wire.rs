@@ -98,7 +98,7 @@ pub(super) async fn read_line(reader: &mut (impl AsyncBufRead + Unpin)) -> io::R
     }
 }
 
-/// Writes a line that [`line`] made.
+/// Writes a line that [`line()`] made.
 pub(super) async fn write_line(writer: &mut (impl AsyncWrite + Unpin), line: &[u8]) -> io::Result<()> {
     writer.write_all(line).await?;
     writer.flush().await
