@@ -283,7 +283,7 @@ impl Driver<'_> {
         }
     }
 
-    /// A run that was stopped or killed in a wait waits for the rest of it. `true`: what comes next is decided anew.
+    /// A run that was killed in a wait waits for the rest of it. `true`: what comes next is decided anew.
     async fn waits_on(&mut self) -> Result<bool, EngineError> {
         let Some((since, millis)) = self.call()?.wait.clone() else { return Ok(false) };
         let Ok(since) = since.parse::<jiff::Timestamp>() else { return Ok(false) };

@@ -71,7 +71,8 @@ pub struct CallState {
     pub attempts: u32,
     /// Those of them where something broke down.
     pub faults: u32,
-    /// A wait before the next attempt: when it began, and how long it is. A run that is resumed in it waits on.
+    /// A wait before the next attempt: when it began, and how long it is. A run that was killed in it waits on;
+    /// one that was stopped goes on when it is resumed.
     pub wait: Option<(String, u64)>,
     /// A request is out, or was when the engine died.
     pub request_open: bool,

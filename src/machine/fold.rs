@@ -325,6 +325,7 @@ fn resume(state: &mut RunState) {
     state.stalled_resumes += 1;
     state.backpressure = None;
     state.operator.viewers.clear();
+    let was_stopped = state.halt.is_some();
     if let Some(halted) = state.halt.take() {
         // Whoever resumes a run that stopped wants it to go on. After a crash an order still stands.
         state.operator.pause = None;
@@ -333,6 +334,9 @@ fn resume(state: &mut RunState) {
     }
     if let Some(call) = state.current.as_mut().and_then(|iteration| iteration.call.as_mut()) {
         call.failed = None;
+        if was_stopped {
+            call.wait = None;
+        }
     }
 }
 
