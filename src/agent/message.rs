@@ -10,7 +10,7 @@
 
 use super::error::CallError;
 pub use super::request::{PrefixMismatch, Request, Thinking, ThinkingDisplay};
-pub use super::stop::{NextMove, StopReason, next_move};
+pub use super::stop::{ReplyMove, StopReason, next_move};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::future::Future;

@@ -45,4 +45,4 @@ pub use openai::{OpenAi, OpenAiConfig};
 pub use price::{CacheTtl, Price};
 pub use request::{PrefixMismatch, Request, Thinking, ThinkingDisplay};
 pub use retry::{RetryClass, classify, delay};
-pub use stop::{NextMove, StopReason, next_move};
+pub use stop::{ReplyMove, StopReason, next_move};

@@ -8,6 +8,7 @@
 //! calls under another reason, or `tool_use` without a call) halts instead of being guessed at.
 
 use super::message::Block;
+pub use crate::model::reply::ReplyMove;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -69,46 +70,24 @@ impl fmt::Display for StopReason {
     }
 }
 
-/// What to do after a reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NextMove {
-    /// The turn is over.
-    Finish,
-    /// Run every client tool call; answer all of them in one user message.
-    RunTools,
-    /// Append the reply unchanged and send again.
-    SendBack,
-    /// Throw the reply away and ask once more with a larger `max_tokens`.
-    RaiseMaxTokens,
-    /// Add a user message that asks to go on. (A reply without content is not appended first.)
-    Nudge,
-    /// The conversation is full: compact, or begin a fresh one.
-    StartFresh,
-    /// The model refused: throw the reply away, count it, never loop.
-    Refused,
-    /// Nothing safe can be done by itself: journal and pause.
-    Stop,
-}
-
 /// The table. Spelled out per reason, so that a new one is a compile error here.
-pub fn next_move(stop: &StopReason, blocks: &[Block]) -> NextMove {
+pub fn next_move(stop: &StopReason, blocks: &[Block]) -> ReplyMove {
     let calls_a_tool = blocks.iter().any(|b| matches!(b, Block::ToolUse { .. }));
     let says_something = blocks.iter().any(has_content);
     match stop {
-        StopReason::ToolUse if calls_a_tool => NextMove::RunTools,
-        StopReason::ToolUse => NextMove::Stop,
-        StopReason::EndTurn | StopReason::StopSequence if calls_a_tool => NextMove::Stop,
-        StopReason::EndTurn if !says_something => NextMove::Nudge,
-        StopReason::EndTurn | StopReason::StopSequence => NextMove::Finish,
-        StopReason::PauseTurn => NextMove::SendBack,
+        StopReason::ToolUse if calls_a_tool => ReplyMove::RunTools,
+        StopReason::ToolUse => ReplyMove::Stop,
+        StopReason::EndTurn | StopReason::StopSequence if calls_a_tool => ReplyMove::Stop,
+        StopReason::EndTurn if !says_something => ReplyMove::Nudge,
+        StopReason::EndTurn | StopReason::StopSequence => ReplyMove::Finish,
+        StopReason::PauseTurn => ReplyMove::SendBack,
         // A cut call must not stay in the history; a reply that never got past thinking would be
         // cut in the same place again.
-        StopReason::MaxTokens if calls_a_tool || !says_something => NextMove::RaiseMaxTokens,
-        StopReason::MaxTokens => NextMove::Nudge,
-        StopReason::ContextWindowExceeded => NextMove::StartFresh,
-        StopReason::Refusal => NextMove::Refused,
-        StopReason::Unknown(_) => NextMove::Stop,
+        StopReason::MaxTokens if calls_a_tool || !says_something => ReplyMove::RaiseMaxTokens,
+        StopReason::MaxTokens => ReplyMove::Nudge,
+        StopReason::ContextWindowExceeded => ReplyMove::StartFresh,
+        StopReason::Refusal => ReplyMove::Refused,
+        StopReason::Unknown(_) => ReplyMove::Stop,
     }
 }
 
@@ -154,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_table_covers_every_reason_and_kind_of_content() {
-        use NextMove::*;
+        use ReplyMove::*;
         let text = Block::Text { text: "hello".into() };
         let blank = Block::Text { text: " \n".into() };
         let thinking = Block::Thinking { text: "hm".into() };
@@ -190,7 +169,7 @@ mod tests {
     fn tools_run_only_on_tool_use() {
         let call = [Block::ToolUse { id: "t".into(), name: "x".into(), input: ToolInput::Json(serde_json::json!({})) }];
         for reason in reasons() {
-            assert_eq!(next_move(&reason, &call) == NextMove::RunTools, reason == StopReason::ToolUse);
+            assert_eq!(next_move(&reason, &call) == ReplyMove::RunTools, reason == StopReason::ToolUse);
         }
     }
 

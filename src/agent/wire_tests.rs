@@ -3,7 +3,7 @@
 //! Role: every fault seen through HTTP, the choice of replies, what is sent. Test code only.
 
 use super::anthropic::{Anthropic, AnthropicConfig, AuthStyle};
-use super::message::{Backend, Block, Delta, NextMove, Reply, Request, StopReason, ToolInput, next_move};
+use super::message::{Backend, Block, Delta, Reply, ReplyMove, Request, StopReason, ToolInput, next_move};
 use super::rehearsal::{Script, Server, Speed};
 use super::request::{PrefixMismatch, Thinking, ThinkingDisplay};
 use super::retry::{RetryClass, classify};
@@ -104,7 +104,7 @@ async fn a_whole_turn_with_thinking_text_and_calls() {
             Block::ToolUse { id: "toolu_scout_0_0_1".into(), name: "write_file".into(), input: write },
         ]
     );
-    assert_eq!(next_move(&reply.stop, &reply.blocks), NextMove::RunTools);
+    assert_eq!(next_move(&reply.stop, &reply.blocks), ReplyMove::RunTools);
     assert_eq!((reply.usage.input_tokens, reply.usage.output_tokens), (1200, 300));
     assert_eq!(reply.request_id.as_deref(), Some("req_scout_0_0_0"));
     assert_eq!(reply.limits.requests.remaining, Some(999));

@@ -7,7 +7,7 @@
 //! where one is found; exit code 1 when something that is declared would fail.
 
 mod agents;
-mod programs;
+pub(super) mod programs;
 
 use std::path::Path;
 

@@ -7,7 +7,9 @@ use std::path::Path;
 use clap::{Args, ValueEnum};
 
 use crate::engine::error::EngineError;
+use crate::model::loop_file::ProgramProfile;
 
+use super::doctor::programs;
 use super::{Outcome, text};
 
 #[derive(Debug, Default, Args)]
@@ -16,52 +18,49 @@ pub struct Options {
     #[arg(long, value_enum, default_value = "green-tests")]
     template: Template,
     /// Who does the work. By default the API where its key is set, else the first agent program that is installed.
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = Agent::parse, value_name = "AGENT")]
     agent: Option<Agent>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Agent {
+/// Who does the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Agent {
     /// The Messages API; the key is in ANTHROPIC_API_KEY.
     Anthropic,
     /// A server on this machine that speaks chat completions (Ollama, llama.cpp, vLLM …).
     Local,
-    Claude,
-    Codex,
-    Gemini,
-    Opencode,
-    Goose,
-    Aider,
+    Program(ProgramProfile),
 }
 
 impl Agent {
-    /// The programs that are looked for, in this order.
-    const PROGRAMS: [Self; 6] = [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode, Self::Goose, Self::Aider];
-
-    /// The line for loop.yaml; `None`: as the template has it.
-    const fn line(self) -> Option<&'static str> {
-        match self {
-            Self::Anthropic => None,
-            Self::Local => Some(r#"{ backend: openai, base_url: "http://127.0.0.1:11434/v1", model: qwen3-coder }"#),
-            Self::Claude => Some(r#"{ backend: command, command: ["claude"] }"#),
-            Self::Codex => Some(r#"{ backend: command, command: ["codex"] }"#),
-            Self::Gemini => Some(r#"{ backend: command, command: ["gemini"] }"#),
-            Self::Opencode => Some(r#"{ backend: command, command: ["opencode"] }"#),
-            Self::Goose => Some(r#"{ backend: command, command: ["goose"] }"#),
-            Self::Aider => Some(r#"{ backend: command, command: ["aider"] }"#),
-        }
+    /// Every agent by its name, programs in the order in which they are looked for.
+    fn all() -> impl Iterator<Item = (&'static str, Self)> {
+        let programs = ProgramProfile::ALL.into_iter().filter(|profile| *profile != ProgramProfile::Plain);
+        let programs = programs.map(|profile| (profile.name(), Self::Program(profile)));
+        [("anthropic", Self::Anthropic), ("local", Self::Local)].into_iter().chain(programs)
     }
 
-    fn program(self) -> String {
-        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    fn parse(text: &str) -> Result<Self, String> {
+        let known = Self::all().find(|(name, _)| *name == text).map(|(_, agent)| agent);
+        known.ok_or_else(|| format!("one of: {}", Self::all().map(|(name, _)| name).collect::<Vec<_>>().join(", ")))
+    }
+
+    /// The line for loop.yaml; `None`: as the template has it.
+    fn line(self) -> Option<String> {
+        match self {
+            Self::Anthropic => None,
+            Self::Local => {
+                Some(r#"{ backend: openai, base_url: "http://127.0.0.1:11434/v1", model: qwen3-coder }"#.to_owned())
+            }
+            Self::Program(profile) => Some(format!(r#"{{ backend: command, command: ["{}"] }}"#, profile.name())),
+        }
     }
 
     /// Who works when nobody says.
     fn usual(has_key: bool, installed: impl Fn(&str) -> bool) -> Self {
-        if has_key {
-            return Self::Anthropic;
-        }
-        Self::PROGRAMS.into_iter().find(|agent| installed(&agent.program())).unwrap_or(Self::Anthropic)
+        let program =
+            |(name, agent): (&str, Self)| (matches!(agent, Self::Program(_)) && installed(name)).then_some(agent);
+        if has_key { Self::Anthropic } else { Self::all().find_map(program).unwrap_or(Self::Anthropic) }
     }
 }
 
@@ -73,11 +72,6 @@ fn declaration_text(template: Template, agent: Agent) -> String {
         None => format!("{text}\n"),
     };
     template.text().lines().map(put).collect()
-}
-
-fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -112,7 +106,7 @@ const NORTHSTAR: &str = include_str!("../../assets/templates/NORTHSTAR.md");
 pub fn main(here: &Path, options: &Options) -> Outcome {
     let declaration = here.join("loop.yaml");
     let has_key = std::env::var_os("ANTHROPIC_API_KEY").is_some_and(|key| !key.is_empty());
-    let agent = options.agent.unwrap_or_else(|| Agent::usual(has_key, is_installed));
+    let agent = options.agent.unwrap_or_else(|| Agent::usual(has_key, |program| programs::find(program).is_ok()));
     if !write_new(&declaration, &declaration_text(options.template, agent))? {
         return Err(EngineError::usage(
             format!("{} exists already", declaration.display()),
@@ -120,8 +114,8 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
         ));
     }
     text::line(format!("wrote {}", declaration.display()));
-    if options.agent.is_none() && agent != Agent::Anthropic {
-        text::line(format!("agent: {}, which is installed here (--agent chooses another)", agent.program()));
+    if let (None, Agent::Program(profile)) = (options.agent, agent) {
+        text::line(format!("agent: {}, which is installed here (--agent chooses another)", profile.name()));
     }
     let northstar = here.join("NORTHSTAR.md");
     if write_new(&northstar, NORTHSTAR)? {
@@ -152,12 +146,12 @@ mod tests {
     #[test]
     fn every_template_is_a_valid_declaration() {
         for template in Template::value_variants() {
-            for agent in Agent::value_variants() {
-                let parsed = loop_file::parse(&declaration_text(*template, *agent), "loop.yaml");
+            for (_, agent) in Agent::all() {
+                let parsed = loop_file::parse(&declaration_text(*template, agent), "loop.yaml");
                 let parsed = parsed.unwrap_or_else(|e| panic!("{template:?}: {e}"));
                 assert!(parsed.goal.is_some() && !parsed.criteria().is_empty(), "{template:?}");
                 let (_, declared) = parsed.agents.iter().next().unwrap();
-                assert_eq!(declared.backend == loop_file::BackendName::Anthropic, *agent == Agent::Anthropic);
+                assert_eq!(declared.backend == loop_file::BackendName::Anthropic, agent == Agent::Anthropic);
             }
         }
         assert!(!northstar::parse(NORTHSTAR).unwrap().metrics.is_empty());
@@ -166,7 +160,10 @@ mod tests {
     #[test]
     fn the_key_comes_first_then_what_is_installed() {
         assert_eq!(Agent::usual(true, |_| true), Agent::Anthropic);
-        assert_eq!(Agent::usual(false, |program| program == "codex" || program == "goose"), Agent::Codex);
+        assert_eq!(
+            Agent::usual(false, |program| program == "codex" || program == "goose"),
+            Agent::Program(ProgramProfile::Codex)
+        );
         assert_eq!(Agent::usual(false, |_| false), Agent::Anthropic);
     }
 }

@@ -96,7 +96,7 @@ impl Shelf {
                 waiting: state.operator.open().count(),
                 iterations: state.spent.iterations,
                 residual: state.residual_history().last().copied().flatten().map(|r| Safe::line(&r.to_string())),
-                cost: state.spent.cost_usd.map(|cost| Safe::line(&cost.to_string())),
+                cost: state.spent.cost_usd.map(|cost| Safe::line(&cost.dollars())),
                 started: Safe::line(&state.started.started),
                 run,
             },

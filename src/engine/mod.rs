@@ -5,6 +5,7 @@
 
 mod agents;
 mod ask;
+mod asking;
 pub mod backends;
 pub mod command;
 pub mod control;
@@ -33,5 +34,6 @@ pub mod session;
 pub mod signals;
 mod spend;
 mod tools;
+mod waiting;
 pub mod wire;
 mod workspace;

@@ -19,6 +19,7 @@ pub mod learnings;
 pub mod loop_file;
 pub mod northstar;
 pub mod prd;
+pub mod reply;
 pub mod report;
 pub mod rung;
 pub mod safe;

@@ -1,7 +1,7 @@
 //! The real client over loopback: against the rehearsal server, against canned answers of real servers, against
 //! servers that want to be asked otherwise.
 
-use super::super::message::{Block, NextMove, StopReason, ToolInput, next_move};
+use super::super::message::{Block, ReplyMove, StopReason, ToolInput, next_move};
 use super::super::rehearsal::{Script, Server, Speed};
 use super::super::retry::{RetryClass, classify};
 use super::*;
@@ -124,7 +124,7 @@ async fn a_whole_turn_with_thinking_text_and_calls() {
             Block::ToolUse { id: "call_scout_0_0_1".into(), name: "write_file".into(), input: write },
         ]
     );
-    assert_eq!(next_move(&reply.stop, &reply.blocks), NextMove::RunTools);
+    assert_eq!(next_move(&reply.stop, &reply.blocks), ReplyMove::RunTools);
     assert_eq!((reply.usage.input_tokens, reply.usage.output_tokens), (1200, 300));
     assert_eq!(reply.request_id.as_deref(), Some("req_scout_0_0_0"));
     assert_eq!(reply.limits.requests.remaining, Some(999));

@@ -46,7 +46,7 @@ pub fn find(name: &str) -> Result<PathBuf, String> {
 }
 
 /// The program of a declared agent.
-pub async fn declared(here: &Path, name: &str, agent: &AgentDecl, findings: &mut Findings) {
+pub(super) async fn declared(here: &Path, name: &str, agent: &AgentDecl, findings: &mut Findings) {
     let program = agent.command.as_ref().and_then(|argv| argv.first()).map_or("", String::as_str);
     let what = format!("agent {name}: program {program}");
     let path = match find(program) {
@@ -66,7 +66,7 @@ pub async fn declared(here: &Path, name: &str, agent: &AgentDecl, findings: &mut
 }
 
 /// The known programs that no agent uses: for whoever looks for one.
-pub async fn installed(here: &Path, declared: &[ProgramProfile], findings: &mut Findings) {
+pub(super) async fn installed(here: &Path, declared: &[ProgramProfile], findings: &mut Findings) {
     for profile in ProgramProfile::ALL.into_iter().filter(|profile| !declared.contains(profile)) {
         let (Some(checkup), Ok(path)) = (checkup(profile), find(profile.name())) else { continue };
         let version = version(here, &path, &checkup.version_argv).await.unwrap_or_else(|why| why);

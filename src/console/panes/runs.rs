@@ -207,7 +207,7 @@ const COLUMNS: [Column; 7] = [
         title: "cost",
         width: 9,
         right: true,
-        text: |row| row.cost.as_ref().map_or_else(|| "unknown".to_owned(), |cost| format!("${cost}")),
+        text: |row| row.cost.as_ref().map_or_else(|| "unknown".to_owned(), |cost| cost.to_string()),
     },
     Column { title: "started UTC", width: 11, right: false, text: |row| minute(row.started.as_str()) },
 ];

@@ -8,6 +8,7 @@ use crate::model::act::Act;
 use crate::model::decimal::Exact;
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
+pub use crate::model::reply::ReplyMove;
 use crate::model::report::Report;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -92,20 +93,6 @@ pub struct ToolUse {
     pub name: String,
     /// Not well-formed JSON, or not what the protocol allows; never run.
     pub malformed: bool,
-}
-
-/// What to do with a reply; decided once, from the stop reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReplyMove {
-    Finish,
-    RunTools,
-    SendBack,
-    RaiseMaxTokens,
-    Nudge,
-    StartFresh,
-    Refused,
-    Stop,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
