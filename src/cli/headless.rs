@@ -12,6 +12,7 @@ use crate::machine::fold::Stamped;
 use crate::machine::run::RunState;
 use crate::model::act::Act;
 use crate::model::certificate::CertificateKind;
+use crate::playbook::value::words;
 
 use super::text;
 
@@ -97,6 +98,23 @@ fn now(state: &RunState) -> String {
 fn describe(state: &RunState, event: &Event) -> Option<String> {
     let it = state.iteration_number();
     Some(match event {
+        Event::StepBegan(_)
+        | Event::StepFinished(_)
+        | Event::TaskPut(_)
+        | Event::DocumentsRead(_)
+        | Event::VerificationsFound(_)
+        | Event::VerificationPut(_)
+        | Event::VrcTaken(_)
+        | Event::ServicesChecked(_)
+        | Event::PreflightChecked(_)
+        | Event::RoundKept(_)
+        | Event::RoundClosed(_)
+        | Event::ResearchKept(_)
+        | Event::GitIntended(_)
+        | Event::GitFinished(_)
+        | Event::UndoRequested(_)
+        | Event::IterationUndone(_)
+        | Event::EpicPut(_) => text::safe(&words::line(event)?.0).to_string(),
         Event::RunResumed(resumed) => format!("resumed in {} (attempt {})", state.state, resumed.attempt),
         Event::StateEntered(entered) => format!("{} → {}", entered.from, entered.to),
         Event::InputRejected(rejected) => format!("rejected in {}: {}", rejected.state, text::safe(&rejected.why)),
@@ -111,6 +129,7 @@ fn describe(state: &RunState, event: &Event) -> Option<String> {
                 Phase::Iteration => format!("it{it}"),
                 Phase::Replay(k) => format!("it{it} replay {k}"),
                 Phase::Gate => format!("it{it} gate"),
+                Phase::Step(step) => format!("step {step}"),
             };
             let mark = if finished.result.end.passed() { "✓" } else { "✗" };
             let took = text::duration(finished.result.millis);

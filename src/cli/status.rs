@@ -108,7 +108,7 @@ fn usage_lines(state: &RunState) -> Vec<String> {
 }
 
 fn doing(state: &RunState) -> String {
-    let call = state.current.as_ref().and_then(|iteration| iteration.call.as_ref());
+    let call = state.call.as_ref();
     match call {
         Some(call) => {
             format!("{}, iteration {}, {} (turn {})", state.state, state.iteration_number(), call.role(), call.turn + 1)

@@ -24,8 +24,9 @@ use crate::engine::offline;
 use crate::engine::places::{self, StateRoot};
 use crate::engine::session::{self, Attendance, Declaration};
 use crate::engine::signals;
-use crate::model::ids::{Role, RunId};
+use crate::model::ids::RunId;
 use crate::model::loop_file::{BackendName, LoopFile};
+use crate::model::purpose::Purpose;
 use crate::model::safe::Safe;
 use crate::model::stop::StopReason;
 
@@ -101,7 +102,7 @@ pub fn over_own_run(look: &Look, plan: Plan) -> Result<Closed, EngineError> {
 fn ready_screen(root: &StateRoot, plan: &Plan) -> Option<Ready> {
     let Wanted::New { workspace, declaration } = &plan.wanted else { return None };
     let Declaration { file, .. } = declaration.as_ref();
-    let prompt = places::prompts().unwrap_or_default().render(Role::Scout, &file.criteria()).unwrap_or_default();
+    let prompt = places::prompts().unwrap_or_default().render(Purpose::Scout, &file.criteria()).unwrap_or_default();
     let mut notes = match host::preflight(workspace, file, Attendance::Watched) {
         Ok(()) => Vec::new(),
         Err(error) => Safe::lines(&error.to_string()),

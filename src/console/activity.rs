@@ -98,7 +98,7 @@ pub fn now<'a>(scene: &Scene<'a>, recent: &Recent) -> Now<'a> {
     if let Some(activity) = check(run, recent) {
         return Now { activity, since: begun() };
     }
-    let call = run.current.as_ref().and_then(|iteration| iteration.call.as_ref());
+    let call = run.call.as_ref();
     match call {
         Some(call) => Now { activity: of_call(scene, call, recent), since: begun() },
         None => {
@@ -109,14 +109,14 @@ pub fn now<'a>(scene: &Scene<'a>, recent: &Recent) -> Now<'a> {
 }
 
 fn check<'a>(run: &RunState, recent: &Recent) -> Option<Activity<'a>> {
-    let in_iteration = run.current.as_ref().and_then(|iteration| iteration.open_probe.clone());
-    let (phase, probe) = in_iteration.or_else(|| Some((Phase::Baseline, run.open_baseline_probe.clone()?)))?;
+    let (phase, probe) = run.open_probes.first().cloned()?;
     let what = match phase {
         Phase::Baseline => format!("{} (baseline)", probe.name()),
         Phase::Scouted => format!("{} (before the solver)", probe.name()),
         Phase::Iteration => probe.name(),
         Phase::Replay(number) => format!("{} (replay {number})", probe.name()),
         Phase::Gate => format!("{} (pass-gate)", probe.name()),
+        Phase::Step(number) => format!("{} (step {number})", probe.name()),
     };
     let announced = recent.step(run).and_then(|noted| match &noted.what {
         Step::Probe { argv, .. } => Some(argv.clone()),
@@ -131,7 +131,7 @@ fn declared_argv(run: &RunState, probe: &Probe) -> Option<Safe> {
     let criterion = run.criteria.iter().find(|criterion| criterion.id == *id)?;
     match &criterion.proof {
         Proof::Check { argv, .. } => Some(Safe::line(&argv.join(" "))),
-        Proof::Judged => None,
+        Proof::Judged | Proof::ExitGate => None,
     }
 }
 

@@ -48,7 +48,7 @@ pub fn agent_at_work() -> Moment {
 }
 
 pub fn requested(moment: Moment) -> Moment {
-    let call = moment.run.current.as_ref().unwrap().call.as_ref().unwrap().started.call.clone();
+    let call = moment.run.call.as_ref().unwrap().started.call.clone();
     let request_sha256 = Digest::of(b"");
     moment.then(LlmRequested {
         call,
@@ -63,7 +63,7 @@ pub fn requested(moment: Moment) -> Moment {
 
 pub fn rate_limited() -> Moment {
     let moment = requested(agent_at_work());
-    let call = moment.run.current.as_ref().unwrap().call.as_ref().unwrap().started.call.clone();
+    let call = moment.run.call.as_ref().unwrap().started.call.clone();
     moment.then(LlmFailed {
         call,
         turn: 0,

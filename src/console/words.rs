@@ -9,6 +9,7 @@ use crate::machine::run::RunState;
 use crate::model::certificate::CertificateKind;
 use crate::model::safe::Safe;
 use crate::model::stop::ExitStatus;
+use crate::playbook::value::words;
 
 use super::widget;
 
@@ -53,6 +54,27 @@ pub fn describe(state: &RunState, event: &Event) -> Told {
     let it = state.iteration_number();
     let safe = |text: &str| Safe::line(text);
     match event {
+        Event::StepBegan(_)
+        | Event::StepFinished(_)
+        | Event::TaskPut(_)
+        | Event::DocumentsRead(_)
+        | Event::VerificationsFound(_)
+        | Event::VerificationPut(_)
+        | Event::VrcTaken(_)
+        | Event::ServicesChecked(_)
+        | Event::PreflightChecked(_)
+        | Event::RoundKept(_)
+        | Event::RoundClosed(_)
+        | Event::ResearchKept(_)
+        | Event::GitIntended(_)
+        | Event::GitFinished(_)
+        | Event::UndoRequested(_)
+        | Event::IterationUndone(_)
+        | Event::EpicPut(_) => match words::line(event) {
+            Some((text, Some(well))) => Told::judged(Run, well, safe(&text).to_string()),
+            Some((text, None)) => Told::new(Run, safe(&text).to_string()),
+            None => Told::quiet(Run, event.kind().to_owned()),
+        },
         Event::RunStarted(started) => Told::new(
             Run,
             format!("the run begins: {}", safe(started.declaration.goal.as_deref().unwrap_or("no goal is declared"))),
@@ -96,6 +118,7 @@ pub fn describe(state: &RunState, event: &Event) -> Told {
                 Phase::Iteration => format!("it{it}"),
                 Phase::Replay(k) => format!("it{it} replay {k}"),
                 Phase::Gate => format!("it{it} gate"),
+                Phase::Step(step) => format!("step {step}"),
             };
             let result = &finished.result;
             let took = millis(result.millis);

@@ -10,11 +10,12 @@ use crate::machine::call::{CallState, CallTodo};
 use crate::machine::event::{
     AgentEnd, AgentFinished, AgentStarted, ConversationExtended, ExtendedBecause, Phase, Probe, SteerDelivered, Text,
 };
-use crate::machine::iteration::{Iteration, call_key};
+use crate::machine::iteration::Iteration;
 use crate::model::capsule::Capsule;
 use crate::model::criterion::Proof;
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
+use crate::model::purpose::{Purpose, Tool};
 use crate::playbook::prompts;
 
 use super::conversation;
@@ -26,11 +27,18 @@ use super::program;
 const MAX_DIFF_BYTES: usize = 60_000;
 /// The skeptic sees this much of a check's output.
 const MAX_OUTPUT_BYTES: usize = 4_000;
+
 impl Driver<'_> {
-    pub(super) async fn start_agent(&mut self, role: Role, paraphrase: Option<u8>) -> Result<(), EngineError> {
+    pub(super) async fn start_agent(
+        &mut self,
+        purpose: Purpose,
+        paraphrase: Option<u8>,
+        subject: Option<String>,
+    ) -> Result<(), EngineError> {
         if self.cut_if_exhausted().await? {
             return Ok(());
         }
+        let role = purpose.role();
         let declared = self.session.state.loop_file();
         let (name, _) = declared.agent_for(role).ok_or_else(|| {
             EngineError::usage(format!("no agent is declared for the {role}"), "add one under `agents`")
@@ -43,14 +51,17 @@ impl Driver<'_> {
         };
         let backend = backend.to_owned();
         let tools = if self.agents.program(&name).is_some() {
-            Value::Array(program::tools_of(role)).to_string()
+            Value::Array(program::tools_of(purpose)).to_string()
         } else {
             let held = self.session.sandbox.holds_read_only();
             let web = self.agents.get(&name).and_then(|agent| agent.setup.web_for(role));
-            conversation::tools_json(role, web, held)
+            conversation::tools_json(purpose, web, held)
         };
-        let system = self.agents.prompts().render(role, &self.session.state.criteria)?;
-        let mut content = self.first_message(role, paraphrase)?;
+        let system = self.agents.prompts().render(purpose, &self.session.state.criteria)?;
+        let mut content = match purpose {
+            Purpose::Scout | Purpose::Solver | Purpose::Skeptic => self.first_message(role, paraphrase)?,
+            _ => self.value_message(purpose, subject.as_deref())?,
+        };
         let words = self.words(role);
         if let Some((text, _)) = &words {
             content.push('\n');
@@ -58,8 +69,10 @@ impl Driver<'_> {
         }
         let message = json!({"role": "user", "content": content});
         let started = AgentStarted {
-            call: call_key(self.session.state.iteration_number(), role, paraphrase),
+            call: self.session.state.next_call_key(purpose, paraphrase),
             role,
+            purpose: (purpose != Purpose::from(role)).then_some(purpose),
+            subject,
             agent: name,
             backend,
             model,
@@ -89,7 +102,6 @@ impl Driver<'_> {
         let mut text = String::from("CAPSULE\n");
         text.push_str(&capsule.text().map_err(|e| EngineError::Internal(e.to_string()))?);
         match role {
-            Role::Scout => {}
             Role::Solver => {
                 text.push_str("\nSCOUT_REPORT\n");
                 text.push_str(&json!(iteration.scout()).to_string());
@@ -101,6 +113,7 @@ impl Driver<'_> {
                 text.push_str("\nCHECK_RESULTS\n");
                 text.push_str(&self.check_results(iteration)?.to_string());
             }
+            _ => {}
         }
         Ok(text)
     }
@@ -145,7 +158,7 @@ impl Driver<'_> {
     }
 
     pub(super) fn call(&self) -> Result<&CallState, EngineError> {
-        let call = self.session.state.current.as_ref().and_then(|iteration| iteration.call.as_ref());
+        let call = self.session.state.call.as_ref();
         call.ok_or_else(|| EngineError::Internal("no agent call is open".to_owned()))
     }
 
@@ -182,7 +195,7 @@ impl Driver<'_> {
     /// What the operator wants the next request to say, with the numbers of the words. Nobody whispers to the
     /// judge: its words wait for the next worker.
     fn words(&self, role: Role) -> Option<(String, Vec<u32>)> {
-        if role == Role::Skeptic {
+        if role.judges() {
             return None;
         }
         let queued: Vec<_> = self.session.state.operator.queued().collect();
@@ -210,7 +223,8 @@ impl Driver<'_> {
         let text = match why {
             ExtendedBecause::EmptyReply => "Please go on.".to_owned(),
             ExtendedBecause::ReportMissing | ExtendedBecause::ToolResults => {
-                format!("Your part is not finished: hand in your report with `{}` now.", call.report_tool())
+                let tool = call.closing_tool().map_or("its tool", Tool::name);
+                format!("Your part is not finished: hand in your report with `{tool}` now.")
             }
         };
         let key = call.started.call.clone();

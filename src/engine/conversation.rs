@@ -16,6 +16,7 @@ use crate::machine::call::CallState;
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
 use crate::model::loop_file::WebDecl;
+use crate::model::purpose::Purpose;
 use crate::model::report;
 use crate::tool::process::Access;
 use crate::tool::registry;
@@ -71,26 +72,32 @@ fn message(digest: &Digest, blobs: &Blobs, known: &mut Messages) -> Result<Arc<R
 }
 
 /// The tools of a role, in a fixed order: they are part of the prefix that is sent again and again.
-pub(super) fn tools_json(role: Role, web: Option<&WebDecl>, held: bool) -> String {
-    let access = if role.may_write() { Access::ReadWrite } else { Access::ReadOnly };
+pub(super) fn tools_json(purpose: Purpose, web: Option<&WebDecl>, held: bool) -> String {
+    let access = if purpose.role().may_write() { Access::ReadWrite } else { Access::ReadOnly };
     // Readers get a shell only where it cannot write.
     let mut tools: Vec<Value> = registry::catalogue(access, held)
         .into_iter()
         .map(|tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}))
         .collect();
-    // The judge asks nobody.
-    if role != Role::Skeptic {
+    if purpose.may_ask() {
         tools.push(ask::specification());
     }
     if let Some(web) = web {
         tools.extend(web_tools(web));
     }
-    tools.push(json!({
-        "name": report::tool_name(role),
-        "description": "Hand in your report. This ends your part of the iteration.",
-        "input_schema": report::schema(role),
-    }));
+    tools.extend(structured(purpose));
     Value::Array(tools).to_string()
+}
+
+/// The structured tools of a call.
+pub(super) fn structured(purpose: Purpose) -> impl Iterator<Item = Value> {
+    purpose.tools().iter().map(|tool| {
+        json!({
+            "name": tool.name(),
+            "description": tool.description(),
+            "input_schema": report::schema(*tool),
+        })
+    })
 }
 
 /// What the server looks up by itself. `direct`: the model calls it, not code that runs over there.

@@ -15,11 +15,11 @@ use crate::evidence::store::{self, Durability};
 use crate::journal::{self, JournalError};
 use crate::machine::event::{BackpressureSeen, BudgetCut, Event, Phase, Signal};
 use crate::machine::fold;
-use crate::machine::next::{self, Todo};
+use crate::machine::next::{self, Playbook, Todo};
 use crate::machine::run::RunState;
 use crate::machine::step::{self, Input};
 use crate::model::budget::{self, Exhausted, Spent};
-use crate::playbook::swarm::Swarm;
+use crate::playbook;
 use crate::tool::permission::Rules;
 use crate::tool::tree::TreeCache;
 
@@ -76,7 +76,7 @@ pub struct Driver<'a> {
     pub(super) waiting_since: Option<Instant>,
     /// The evidence of the iterations so far, so that the manifest need not be rendered from scratch.
     pub(super) manifest: Vec<render::Listed>,
-    playbook: Swarm,
+    pub(super) playbook: &'static dyn Playbook,
 }
 
 impl<'a> Driver<'a> {
@@ -89,6 +89,7 @@ impl<'a> Driver<'a> {
     ) -> Result<Self, EngineError> {
         let rules = permit::rules(&session.state)
             .map_err(|e| EngineError::usage(e.to_string(), "rules look like `shell(cargo *)`"))?;
+        let playbook = playbook::of(session.state.loop_file().playbook);
         Ok(Self {
             session,
             agents,
@@ -103,7 +104,7 @@ impl<'a> Driver<'a> {
             retry_now: false,
             waiting_since: None,
             manifest: Vec::new(),
-            playbook: Swarm,
+            playbook,
         })
     }
 
@@ -130,7 +131,7 @@ impl<'a> Driver<'a> {
             self.take_orders().await?;
             self.watch_signals().await?;
             journal::failpoint("step");
-            let todo = next::next(&self.session.state, &self.playbook);
+            let todo = next::next(&self.session.state, self.playbook);
             if todo != Todo::AwaitPerson {
                 self.waiting_since = None;
             }
@@ -142,7 +143,10 @@ impl<'a> Driver<'a> {
                 Todo::RunProbe(phase, probe) => self.run_probe(phase, probe).await?,
                 Todo::WritePlan => self.write_plan().await?,
                 Todo::BeginIteration => self.begin_iteration().await?,
-                Todo::StartAgent { role, paraphrase } => self.start_agent(role, paraphrase).await?,
+                Todo::StartAgent { purpose, paraphrase, subject } => {
+                    self.start_agent(purpose, paraphrase, subject).await?;
+                }
+                Todo::Effect(effect) => self.make(effect).await?,
                 Todo::Call(todo) => self.go_on_with_call(todo).await?,
                 Todo::CollectArtifacts => self.collect_artifacts().await?,
                 Todo::WriteLearnings => self.write_learnings().await?,
@@ -154,7 +158,7 @@ impl<'a> Driver<'a> {
     }
 
     async fn proceed(&mut self) -> Result<(), EngineError> {
-        let events = step::step(&self.session.state, Input::Proceed);
+        let events = step::step(&self.session.state, self.playbook, Input::Proceed);
         if events.is_empty() {
             return Err(EngineError::Internal(format!("no way on from {}", self.session.state.state)));
         }
@@ -179,7 +183,7 @@ impl<'a> Driver<'a> {
 
     /// Passes one event through the machine and records what it says.
     pub(super) async fn record(&mut self, event: impl Into<Event>) -> Result<(), EngineError> {
-        let events = step::step(&self.session.state, Input::Record(Box::new(event.into())));
+        let events = step::step(&self.session.state, self.playbook, Input::Record(Box::new(event.into())));
         let rejected = events.iter().find_map(|event| match event {
             Event::InputRejected(rejected) => Some(format!("{} was rejected: {}", rejected.input, rejected.why)),
             _ => None,
@@ -329,7 +333,7 @@ impl<'a> Driver<'a> {
             return Ok(());
         }
         let mut events = vec![Event::from(seen)];
-        events.extend(step::step(&after, Input::Proceed));
+        events.extend(step::step(&after, self.playbook, Input::Proceed));
         self.append(events).await
     }
 }

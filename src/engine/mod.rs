@@ -34,6 +34,7 @@ pub mod session;
 pub mod signals;
 mod spend;
 mod tools;
+mod value;
 mod waiting;
 pub mod wire;
 mod workspace;

@@ -114,7 +114,7 @@ impl Driver<'_> {
     }
 
     async fn record_order(&mut self, event: Event, said: String) -> Result<Receipt, EngineError> {
-        let events = step::step(&self.session.state, Input::Record(Box::new(event)));
+        let events = step::step(&self.session.state, self.playbook, Input::Record(Box::new(event)));
         let refused = events.iter().find_map(|event| match event {
             Event::InputRejected(rejected) => Some(rejected.why.clone()),
             _ => None,

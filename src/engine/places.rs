@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::model::digest::Digest;
-use crate::model::ids::{Role, RunId};
+use crate::model::diagnose;
+use crate::model::ids::RunId;
+use crate::model::purpose::Purpose;
 use crate::playbook::prompts::{self, Prompts};
 
 use super::error::EngineError;
@@ -55,16 +57,17 @@ fn prompts_in(dir: &Path) -> Result<Prompts, EngineError> {
     for path in files {
         let wrong = |why: &str| EngineError::usage(format!("{}: {why}", path.display()), HINT);
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-        let Some(role) = Role::ALL.into_iter().find(|role| role.name() == name) else {
-            let names = Role::ALL.map(Role::name).join(".md, ");
-            return Err(wrong(&format!("no role is called `{name}`; there are {names}.md")));
+        let Some(purpose) = Purpose::ALL.into_iter().find(|purpose| purpose.name() == name) else {
+            let names = Purpose::ALL.map(Purpose::name);
+            let near = diagnose::nearest(&name, names.into_iter()).unwrap_or("scout");
+            return Err(wrong(&format!("no prompt is called `{name}`; is `{near}.md` meant?")));
         };
         let meta = fs::metadata(&path).map_err(|e| wrong(&e.to_string()))?;
         if !meta.is_file() || meta.len() > prompts::MAX_BYTES as u64 {
             return Err(wrong(&format!("a prompt is a file of at most {} bytes", prompts::MAX_BYTES)));
         }
         let text = fs::read_to_string(&path).map_err(|e| wrong(&e.to_string()))?;
-        taken.replace(role, &text).map_err(|error| wrong(&error.why))?;
+        taken.replace(purpose, &text).map_err(|error| wrong(&error.why))?;
     }
     Ok(taken)
 }
@@ -140,7 +143,7 @@ mod tests {
         fs::write(prompts.join("notes.txt"), "not a prompt").unwrap();
         fs::write(prompts.join("scout.md"), "---\nvariables: []\n---\nLook.").unwrap();
         let found = prompts_in(&prompts).unwrap();
-        assert_eq!(found.render(Role::Scout, &[]).unwrap(), "Look.");
+        assert_eq!(found.render(Purpose::Scout, &[]).unwrap(), "Look.");
         for (name, text, expected) in [
             ("solver.md", "---\nvariables: [x]\n---\n{{ x }}", "solver.md: there is no variable `x`"),
             ("sovler.md", "---\nvariables: []\n---\nx", "no role is called `sovler`; there are scout.md, solver.md"),

@@ -28,13 +28,7 @@ impl Driver<'_> {
             return Err(EngineError::Internal(format!("no command for {}", probe.name())));
         };
         // After a crash the intent is already there; a check may be run again.
-        let announced = match phase {
-            Phase::Baseline => self.session.state.open_baseline_probe.as_ref() == Some(&probe),
-            _ => {
-                let open = self.session.state.current.as_ref().and_then(|iteration| iteration.open_probe.as_ref());
-                open == Some(&(phase, probe.clone()))
-            }
-        };
+        let announced = self.session.state.open_probes.contains(&(phase, probe.clone()));
         if !announced {
             self.record(ProbeStarted { phase, probe: probe.clone(), argv: argv.clone() }).await?;
         }
@@ -64,7 +58,7 @@ impl Driver<'_> {
     /// success is replayed whatever the clock says: its commands have just shown how long they take.
     pub(super) fn probe_limit(&self, phase: Phase) -> Option<Duration> {
         match phase {
-            Phase::Baseline | Phase::Scouted | Phase::Iteration => {
+            Phase::Baseline | Phase::Scouted | Phase::Iteration | Phase::Step(_) => {
                 let limit = self.session.state.limits.max_total_seconds;
                 let left = (limit * 1_000).saturating_sub(self.spent_now().millis);
                 let past = self.spent_now().millis.saturating_sub(limit * 1_000);
@@ -85,7 +79,7 @@ impl Driver<'_> {
                     Proof::Check { argv, timeout_seconds } => {
                         Some((argv.clone(), Duration::from_secs(*timeout_seconds)))
                     }
-                    Proof::Judged => None,
+                    Proof::Judged | Proof::ExitGate => None,
                 }
             }
             Probe::Residual => {
@@ -96,6 +90,16 @@ impl Driver<'_> {
             Probe::SubGoal => {
                 let iteration = self.session.state.current.as_ref()?;
                 Some((iteration.scout()?.sub_goal.as_ref()?.check.clone(), Duration::from_secs(60)))
+            }
+            Probe::Verification(id) => {
+                let verification = self.session.state.value.verifications.get(id)?;
+                let seconds = self.session.state.value_settings().script_seconds;
+                Some((vec![format!("./{}", verification.path)], Duration::from_secs(seconds)))
+            }
+            Probe::Task(id) => {
+                let task = self.session.state.value.task(id)?;
+                let seconds = self.session.state.value_settings().script_seconds;
+                Some((task.check.clone()?, Duration::from_secs(seconds)))
             }
             Probe::Security => {
                 let security = declared.security.as_ref()?;

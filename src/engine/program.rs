@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -26,9 +26,10 @@ use crate::model::decision::DecisionId;
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
 use crate::model::learnings::estimate_tokens;
-use crate::model::report;
+use crate::model::purpose::Purpose;
 
 use super::ask;
+use super::conversation;
 use super::driver::{Driver, stop_comes};
 use super::error::EngineError;
 use super::offer::{self, Shelf};
@@ -192,7 +193,7 @@ impl Driver<'_> {
         let (calls, mut called) = mpsc::channel(BACKLOG);
         // A sandboxed program does not see the run's own folder.
         let place = self.session.sandbox.shared_folder().unwrap_or_else(|| self.session.run_dir.path().to_owned());
-        let shelf = Shelf::open(&place, shelved(attendance.role), calls)
+        let shelf = Shelf::open(&place, shelved(self.call()?.purpose()), calls)
             .map_err(|e| EngineError::io("cannot offer tools to the program", &place, e))?;
         let binary = std::env::current_exe().map_err(|e| EngineError::Internal(format!("who am I? {e}")))?;
         let mut task = task;
@@ -421,20 +422,12 @@ async fn sleep_for(limit: Option<Duration>) {
 }
 
 /// The same for the shelf.
-fn shelved(role: Role) -> Vec<offer::ToolSpecJson> {
-    tools_of(role).into_iter().filter_map(|tool| serde_json::from_value(tool).ok()).collect()
+fn shelved(purpose: Purpose) -> Vec<offer::ToolSpecJson> {
+    tools_of(purpose).into_iter().filter_map(|tool| serde_json::from_value(tool).ok()).collect()
 }
 
-/// Our tools for a program of this role.
-pub(super) fn tools_of(role: Role) -> Vec<Value> {
-    let mut tools = Vec::new();
-    if role != Role::Skeptic {
-        tools.push(ask::specification());
-    }
-    tools.push(json!({
-        "name": report::tool_name(role),
-        "description": "Hand in your report. This ends your part of the iteration.",
-        "input_schema": report::schema(role),
-    }));
-    tools
+/// Our tools for a program.
+pub(super) fn tools_of(purpose: Purpose) -> Vec<Value> {
+    let asking = purpose.may_ask().then(ask::specification);
+    asking.into_iter().chain(conversation::structured(purpose)).collect()
 }

@@ -38,7 +38,7 @@ pub fn touched(criteria: &[Criterion], start: &TreeSnapshot, now: &TreeSnapshot)
     for criterion in criteria {
         let scripts = match &criterion.proof {
             Proof::Check { argv, .. } => scripts_of(argv),
-            Proof::Judged => Vec::new(),
+            Proof::Judged | Proof::ExitGate => Vec::new(),
         };
         let globs = globs(criterion);
         let is_script = |path: &&String| scripts.contains(path);

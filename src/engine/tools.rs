@@ -16,10 +16,12 @@ use crate::machine::event::{
 };
 use crate::machine::measure::check_output_path;
 use crate::machine::step::{self, Input};
+use crate::machine::value;
 use crate::model::decision::{ASK_TOOL, MAX_DECISIONS, Mode, Request as DecisionRequest};
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
 use crate::model::learnings::flatten;
+use crate::model::purpose::Tool;
 use crate::model::report::Report;
 use crate::tool::process::Access;
 use crate::tool::registry::{self, EffectClass, Limits, ToolContext, ToolOutcome};
@@ -100,8 +102,10 @@ impl Driver<'_> {
         let input = self.tool_input(tool_use)?;
         let call = self.call()?;
         let role = call.role();
-        let is_report = tool_use.name == call.report_tool();
-        let is_question = tool_use.name == ASK_TOOL && role != Role::Skeptic;
+        let purpose = call.purpose();
+        let report_tool = Tool::of_name(&tool_use.name).filter(|tool| purpose.tools().contains(tool));
+        let is_report = report_tool.is_some();
+        let is_question = tool_use.name == ASK_TOOL && purpose.may_ask();
         let own_part = is_report || is_question;
         let effect = if own_part { EffectClass::Read } else { effect_of(role, &tool_use.name) };
         // What was to follow a call that failed leans on what is not there.
@@ -133,7 +137,7 @@ impl Driver<'_> {
             let text = "Not executed: an earlier call in this message failed. Look at its result first.";
             Manner::Close(vec![self.refusal(&intended, text)?])
         } else if is_report {
-            Manner::Close(self.take_report(&intended, role, &input)?)
+            Manner::Close(self.take_report(&intended, report_tool, &input)?)
         } else if is_question {
             self.question(&intended, &input)?
         } else {
@@ -306,7 +310,6 @@ impl Driver<'_> {
     /// The engine died between intent and result. What only reads is repeated; what acts is not.
     pub(super) async fn recover_tool(&mut self, tool_use: ToolUse, effect: &str) -> Result<(), EngineError> {
         let (intended, manner) = self.consider(&tool_use)?;
-        let accepted = self.call()?.report_accepted;
         let repeatable = effect != effect_name(EffectClass::Effect) && self.session.state.cut.is_none();
         match manner {
             Manner::Run { input, role } if repeatable => {
@@ -324,24 +327,41 @@ impl Driver<'_> {
                 let unknown = self.closed(intended.call, tool_use.id, ToolOutcomeKind::Unknown, text)?;
                 self.record(unknown).await
             }
-            Manner::Close(mut closing) => {
-                closing.retain(|event| !(accepted && matches!(event, Event::ReportAccepted(_))));
-                self.record_all(closing).await
-            }
+            Manner::Close(closing) => self.record_all(closing).await,
         }
     }
 
     /// Acceptance first: a report that is in must not be asked for again after a crash.
-    fn take_report(&self, intended: &ToolIntended, role: Role, input: &Value) -> Result<Vec<Event>, EngineError> {
-        let report = match Report::parse(role, input) {
+    fn take_report(
+        &self,
+        intended: &ToolIntended,
+        tool: Option<Tool>,
+        input: &Value,
+    ) -> Result<Vec<Event>, EngineError> {
+        let (call, id) = (intended.call.clone(), intended.id.clone());
+        // The engine died between acceptance and answer.
+        if self.call()?.has_accepted(&id) {
+            return Ok(vec![self.closed(call, id, ToolOutcomeKind::Done, "Accepted.")?]);
+        }
+        let report = match tool.map_or_else(|| Err("there is no such tool".to_owned()), |tool| self.admit(tool, input))
+        {
             Ok(report) => report,
             Err(why) => return Ok(vec![self.refusal(intended, &why)?]),
         };
         let links = self.resolve(&report)?;
         let sha256 = Digest::of(document::report(&report).as_bytes());
-        let (call, id) = (intended.call.clone(), intended.id.clone());
+        let text = if report.ends_call() { "Report accepted." } else { "Accepted." };
         let accepted = ReportAccepted { call: call.clone(), id: id.clone(), report, links, sha256 };
-        Ok(vec![accepted.into(), self.closed(call, id, ToolOutcomeKind::Done, "Report accepted.")?])
+        Ok(vec![accepted.into(), self.closed(call, id, ToolOutcomeKind::Done, text)?])
+    }
+
+    /// Reads what a structured tool was given, and asks the guardrails. The error goes back to the agent.
+    pub(super) fn admit(&self, tool: Tool, input: &Value) -> Result<Report, String> {
+        let report = Report::parse(tool, input)?;
+        if let Report::Value(structured) = &report {
+            value::admit(&self.session.state, structured)?;
+        }
+        Ok(report)
     }
 
     /// The cited paths that exist now, with their digests: files of the tree, and outputs of the checks.
@@ -374,7 +394,7 @@ impl Driver<'_> {
     async fn record_all(&mut self, events: Vec<Event>) -> Result<(), EngineError> {
         let checked: Vec<Event> = events
             .into_iter()
-            .flat_map(|event| step::step(&self.session.state, Input::Record(Box::new(event))))
+            .flat_map(|event| step::step(&self.session.state, self.playbook, Input::Record(Box::new(event))))
             .collect();
         let rejected = checked.iter().find_map(|event| match event {
             Event::InputRejected(rejected) => Some(format!("{} was rejected: {}", rejected.input, rejected.why)),

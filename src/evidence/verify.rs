@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::journal::{self, Blobs, JournalError, RunDir, read_seal, verify_chain};
 use crate::machine::call::ToolPhase;
 use crate::machine::document::{self, EVIDENCE_ROOT};
-use crate::machine::event::{Event, Phase, Text};
+use crate::machine::event::{Event, Text};
 use crate::machine::fold::{self, Stamped};
 use crate::machine::run::RunState;
 use crate::machine::step::{self, Input};
@@ -18,6 +18,7 @@ use crate::model::decision::{Answer, Request};
 use crate::model::digest::Digest;
 use crate::model::learnings;
 use crate::model::stop::StopReason;
+use crate::playbook;
 
 use super::render;
 use super::store;
@@ -183,8 +184,7 @@ impl Story {
 
 /// A result needs its intent: nothing runs before it is announced.
 fn check_announced(state: &RunState, event: &Event) -> Result<(), String> {
-    let iteration = state.current.as_ref();
-    let call = iteration.and_then(|iteration| iteration.call.as_ref());
+    let call = state.call.as_ref();
     let announced = match event {
         Event::ToolFinished(finished) => call.is_some_and(|call| {
             let mut tools = call.tools.iter();
@@ -193,13 +193,7 @@ fn check_announced(state: &RunState, event: &Event) -> Result<(), String> {
         // A wait at the gate that runs share: nothing was sent, and nothing is charged.
         Event::LlmFailed(failed) if failed.is_only_a_wait() => call.is_some(),
         Event::LlmResponded(_) | Event::LlmFailed(_) => call.is_some_and(|call| call.request_open),
-        Event::ProbeFinished(finished) if finished.phase == Phase::Baseline => {
-            state.open_baseline_probe.as_ref() == Some(&finished.probe)
-        }
-        Event::ProbeFinished(finished) => iteration.is_some_and(|iteration| {
-            let open = iteration.open_probe.as_ref();
-            open.is_some_and(|(phase, probe)| *phase == finished.phase && *probe == finished.probe)
-        }),
+        Event::ProbeFinished(finished) => state.open_probes.contains(&(finished.phase, finished.probe.clone())),
         _ => true,
     };
     if announced { Ok(()) } else { Err("it was never announced".to_owned()) }
@@ -213,11 +207,21 @@ fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Even
         | Event::ResidualMeasured(_)
         | Event::CertificateIssued(_)
         | Event::GateJudged(_)
+        | Event::StepBegan(_)
+        | Event::StepFinished(_)
+        | Event::TaskPut(_)
+        | Event::VerificationPut(_)
+        | Event::VrcTaken(_)
+        | Event::RoundKept(_)
+        | Event::RoundClosed(_)
+        | Event::ResearchKept(_)
+        | Event::EpicPut(_)
         | Event::RunHalted(_) => true,
         // A tool may ask at its own time; the machine asks only where the facts make it. Whether a spend limit or
         // too many denials stand behind an answer's question is seen when it is folded.
         Event::DecisionAsked(asked) => {
-            let folded = matches!(asked.request, Request::SpendLimit { .. } | Request::Escalation { .. });
+            let denied = matches!(asked.request, Request::Escalation { .. }) && state.value.step.is_none();
+            let folded = denied || matches!(asked.request, Request::SpendLimit { .. });
             asked.asked_by.is_none() && !folded
         }
         Event::GlowScored(scored) => {
@@ -278,6 +282,14 @@ fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Even
         | Event::SteerDelivered(_)
         | Event::BudgetRaised(_)
         | Event::RetryRequested(_)
+        | Event::DocumentsRead(_)
+        | Event::VerificationsFound(_)
+        | Event::ServicesChecked(_)
+        | Event::PreflightChecked(_)
+        | Event::GitIntended(_)
+        | Event::GitFinished(_)
+        | Event::UndoRequested(_)
+        | Event::IterationUndone(_)
         | Event::ViewerAttached(_)
         | Event::ViewerDetached(_) => false,
     };
@@ -287,7 +299,7 @@ fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Even
         return Ok(());
     }
     if expected.is_empty() {
-        expected.extend(step::step(state, Input::Proceed));
+        expected.extend(step::step(state, playbook::of(state.loop_file().playbook), Input::Proceed));
     }
     match expected.pop_front() {
         Some(decision) if decision == *event => Ok(()),
@@ -357,6 +369,9 @@ fn blobs_of(event: &Event) -> Vec<Digest> {
             _ => Vec::new(),
         },
         Event::DecisionSettled(settled) => settled.check.iter().map(|check| check.output).collect(),
+        Event::DocumentsRead(read) => read.vision.text.into_iter().chain(read.prd.text).collect(),
+        Event::VerificationsFound(found) => found.verifications.iter().map(|one| one.script).collect(),
+        Event::RoundKept(kept) => std::iter::once(kept.document).chain(kept.proposal).collect(),
         Event::RunStarted(_)
         | Event::RunResumed(_)
         | Event::StateEntered(_)
@@ -388,6 +403,20 @@ fn blobs_of(event: &Event) -> Vec<Digest> {
         | Event::RetryRequested(_)
         | Event::ViewerAttached(_)
         | Event::ViewerDetached(_)
+        | Event::StepBegan(_)
+        | Event::StepFinished(_)
+        | Event::TaskPut(_)
+        | Event::VerificationPut(_)
+        | Event::VrcTaken(_)
+        | Event::ServicesChecked(_)
+        | Event::PreflightChecked(_)
+        | Event::RoundClosed(_)
+        | Event::ResearchKept(_)
+        | Event::GitIntended(_)
+        | Event::GitFinished(_)
+        | Event::UndoRequested(_)
+        | Event::IterationUndone(_)
+        | Event::EpicPut(_)
         | Event::RunHalted(_) => Vec::new(),
     }
 }
@@ -404,8 +433,7 @@ fn check_completeness(state: &RunState, sealed: bool, found: &mut Verification) 
     if halted.stop_reason == StopReason::BackpressureSignal {
         return;
     }
-    let open_probe = state.current.as_ref().is_some_and(|iteration| iteration.open_probe.is_some());
-    if open_tool(state) || open_probe || state.open_baseline_probe.is_some() {
+    if open_tool(state) || !state.open_probes.is_empty() || state.value.git.open.is_some() {
         found.problems.push(Problem {
             place: "journal".to_owned(),
             what: "an effect was announced and never closed, although the run has ended".to_owned(),
@@ -415,7 +443,7 @@ fn check_completeness(state: &RunState, sealed: bool, found: &mut Verification) 
 
 /// Was a tool announced that has no result?
 fn open_tool(state: &RunState) -> bool {
-    let call = state.current.as_ref().and_then(|iteration| iteration.call.as_ref());
+    let call = state.call.as_ref();
     call.is_some_and(|call| call.tools.iter().any(|tool| matches!(tool.phase, ToolPhase::Intended { .. })))
 }
 

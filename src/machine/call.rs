@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
 use crate::model::loop_file::BackendName;
-use crate::model::report;
+use crate::model::purpose::{Purpose, Tool};
 
 use super::event::{
     AgentEnd, AgentStarted, Event, ExtendedBecause, LlmResponded, ReplyMove, Text, ToolFinished, ToolOutcomeKind,
@@ -79,6 +79,8 @@ pub struct CallState {
     pub reply: Option<LlmResponded>,
     pub tools: Vec<PendingTool>,
     pub report_accepted: bool,
+    /// Reports of the latest reply that were accepted, by the id of their tool call.
+    accepted: Vec<String>,
     pub reminders: u32,
     pub continuations: u32,
     pub malformed: u32,
@@ -132,6 +134,7 @@ impl CallState {
             reply: None,
             tools: Vec::new(),
             report_accepted: false,
+            accepted: Vec::new(),
             reminders: 0,
             continuations: 0,
             malformed: 0,
@@ -187,11 +190,15 @@ impl CallState {
                     ToolPhase::Finished { text: finished.text.clone(), is_error: finished.is_error, failed },
                 );
             }
-            Event::ReportAccepted(_) => self.report_accepted = true,
+            Event::ReportAccepted(accepted) => {
+                self.report_accepted |= accepted.report.ends_call();
+                self.accepted.push(accepted.id.clone());
+            }
             Event::ConversationExtended(extended) => {
                 self.messages.push(extended.message);
                 self.reply = None;
                 self.tools.clear();
+                self.accepted.clear();
                 match extended.why {
                     ExtendedBecause::ToolResults => {}
                     ExtendedBecause::ReportMissing => self.reminders += 1,
@@ -236,6 +243,11 @@ impl CallState {
                 self.reply = Some(reply.clone());
             }
         }
+    }
+
+    /// Was the report of this tool call accepted?
+    pub fn has_accepted(&self, id: &str) -> bool {
+        self.accepted.iter().any(|accepted| accepted == id)
     }
 
     fn set_phase(&mut self, id: &str, phase: ToolPhase) {
@@ -320,6 +332,7 @@ impl CallState {
                 message: format!("the model stopped with `{}`", reply.stop),
             }),
             ReplyMove::Nudge => self.remind(ExtendedBecause::EmptyReply),
+            ReplyMove::Finish if self.closing_tool().is_none() => CallTodo::End(AgentEnd::Reported),
             ReplyMove::Finish => self.remind(ExtendedBecause::ReportMissing),
             ReplyMove::SendBack | ReplyMove::RaiseMaxTokens => self.ask(),
         }
@@ -371,9 +384,13 @@ impl CallState {
         finished.collect()
     }
 
-    /// The report tool of this call's role.
-    pub fn report_tool(&self) -> &'static str {
-        report::tool_name(self.role())
+    pub fn purpose(&self) -> Purpose {
+        self.started.purpose()
+    }
+
+    /// The tool without which this call is not finished.
+    pub fn closing_tool(&self) -> Option<Tool> {
+        self.purpose().closing()
     }
 }
 
@@ -381,6 +398,8 @@ impl CallState {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallSummary {
     pub role: Role,
+    pub purpose: Purpose,
+    pub subject: Option<String>,
     pub end: AgentEnd,
     pub turns: u32,
     pub paraphrase: Option<u8>,

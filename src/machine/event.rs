@@ -6,6 +6,7 @@
 mod call;
 mod operator;
 mod probe;
+mod value;
 
 use std::collections::BTreeMap;
 
@@ -29,9 +30,10 @@ use super::state::State;
 pub use call::*;
 pub use operator::*;
 pub use probe::*;
+pub use value::*;
 
 /// Journals written by a newer reducer are not resumed.
-pub const REDUCER_VERSION: u32 = 3;
+pub const REDUCER_VERSION: u32 = 4;
 
 macro_rules! events {
     ($($variant:ident = $kind:literal),+ $(,)?) => {
@@ -118,6 +120,23 @@ events! {
     RetryRequested = "retry.requested",
     ViewerAttached = "viewer.attached",
     ViewerDetached = "viewer.detached",
+    StepBegan = "step.began",
+    StepFinished = "step.finished",
+    TaskPut = "task.put",
+    DocumentsRead = "documents.read",
+    VerificationsFound = "verifications.found",
+    VerificationPut = "verification.put",
+    VrcTaken = "vrc.taken",
+    ServicesChecked = "services.checked",
+    PreflightChecked = "preflight.checked",
+    RoundKept = "round.kept",
+    RoundClosed = "round.closed",
+    ResearchKept = "research.kept",
+    GitIntended = "git.intended",
+    GitFinished = "git.finished",
+    UndoRequested = "undo.requested",
+    IterationUndone = "iteration.undone",
+    EpicPut = "epic.put",
     RunHalted = "run.halted",
 }
 
@@ -133,6 +152,7 @@ impl Event {
                 | Self::SteerQueued(_)
                 | Self::BudgetRaised(_)
                 | Self::RetryRequested(_)
+                | Self::UndoRequested(_)
                 | Self::ViewerAttached(_)
                 | Self::ViewerDetached(_)
         )

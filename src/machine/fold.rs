@@ -14,6 +14,7 @@ use super::legal;
 use super::operator::Pause;
 use super::run::RunState;
 use super::state::State;
+use super::value;
 
 /// An event with its place in the journal.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,8 +75,10 @@ fn keep_time(state: &mut RunState, stamped: &Stamped) {
             state.operator.waited_millis += delta;
         } else {
             state.spent.millis += delta;
-            if let Some(iteration) = &mut state.current {
+            if state.current.is_some() || state.value.step.is_some() {
                 state.spent.iteration_millis += delta.saturating_sub(state.time.waiting_ms);
+            }
+            if let Some(iteration) = &mut state.current {
                 iteration.spend.millis += delta;
             }
         }
@@ -121,21 +124,21 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
                 current(state)?.frozen = Some(taken.drifted.clone());
             }
         },
-        Event::ProbeStarted(started) => match started.phase {
-            Phase::Baseline => state.open_baseline_probe = Some(started.probe.clone()),
-            phase => current(state)?.open_probe = Some((phase, started.probe.clone())),
-        },
-        Event::ProbeFinished(finished) => match finished.phase {
-            Phase::Baseline => {
-                state.open_baseline_probe = None;
+        Event::ProbeStarted(started) => {
+            state.open_probes.insert((started.phase, started.probe.clone()));
+        }
+        Event::ProbeFinished(finished) => {
+            state.open_probes.remove(&(finished.phase, finished.probe.clone()));
+            if let (Phase::Step(_), Some(step)) = (finished.phase, &mut state.value.step) {
+                step.probes.insert(finished.probe.clone(), finished.result.clone());
+            }
+            if finished.phase == Phase::Baseline {
                 state.baseline.probes.insert(finished.probe.clone(), finished.result.clone());
+            } else {
+                let probes = &mut current(state)?.probes;
+                probes.insert((finished.phase, finished.probe.clone()), finished.result.clone());
             }
-            phase => {
-                let iteration = current(state)?;
-                iteration.open_probe = None;
-                iteration.probes.insert((phase, finished.probe.clone()), finished.result.clone());
-            }
-        },
+        }
         Event::PlanWritten(written) => state.plan = Some(written.sha256),
         Event::IterationBegan(began) => {
             if state.current.is_some() {
@@ -145,22 +148,21 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
                 return Err("iterations are numbered without gaps");
             }
             state.current = Some(Iteration::new(began.clone()));
+            state.value.in_iteration.clear();
             state.spent.iteration_millis = 0;
             state.spent.iteration_tool_calls = 0;
             state.cut = None;
         }
         Event::AgentStarted(started) => {
-            let iteration = current(state)?;
-            if iteration.call.is_some() {
-                return Err("another agent is still running");
-            }
-            iteration.call = Some(CallState::new(started.clone()));
+            state.call = Some(CallState::new(started.clone()));
         }
         Event::LlmRequested(requested) => {
             let row = row(state)?;
             state.ledger.requested(row, requested);
             state.spent.requests += 1;
-            current(state)?.spend.requests += 1;
+            if let Some(iteration) = &mut state.current {
+                iteration.spend.requests += 1;
+            }
             let call = call(state)?;
             call.apply(event);
             call.wait = None;
@@ -168,7 +170,7 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
         Event::LlmResponded(reply) => {
             let row = row(state)?;
             state.ledger.responded(row, reply);
-            charge(state, &reply.usage, reply.cost_usd)?;
+            charge(state, &reply.usage, reply.cost_usd);
             if reply.rate.is_some() {
                 state.rate.clone_from(&reply.rate);
             }
@@ -179,23 +181,25 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
             let row = row(state)?;
             state.ledger.failed(row, failed);
             if let Some(usage) = &failed.usage {
-                charge(state, usage, failed.cost_usd)?;
+                charge(state, usage, failed.cost_usd);
             }
-            let spend = &mut current(state)?.spend;
-            spend.waited_millis = spend.waited_millis.saturating_add(failed.wait_millis.unwrap_or(0));
+            if let Some(iteration) = &mut state.current {
+                let spend = &mut iteration.spend;
+                spend.waited_millis = spend.waited_millis.saturating_add(failed.wait_millis.unwrap_or(0));
+            }
             let call = call(state)?;
             call.apply(event);
             call.wait = failed.wait_millis.map(|millis| (ts.to_owned(), millis));
         }
         Event::ToolIntended(_) => {
-            count_tool_calls(state, 1)?;
+            count_tool_calls(state, 1);
             call(state)?.apply(event);
         }
         Event::AgentActed(acted) => {
             let calls = acted.acts.iter().filter(|act| matches!(act, Act::Called { .. })).count() as u64;
-            count_tool_calls(state, calls)?;
+            count_tool_calls(state, calls);
         }
-        Event::AgentCalled(_) => count_tool_calls(state, 1)?,
+        Event::AgentCalled(_) => count_tool_calls(state, 1),
         Event::ToolFinished(finished) => {
             let denied = call(state)?.is_denial(finished);
             state.denials.total += u64::from(denied);
@@ -204,21 +208,27 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
         Event::ConversationExtended(_) => call(state)?.apply(event),
         Event::ReportAccepted(accepted) => {
             let paraphrase = call(state)?.started.paraphrase;
+            let purpose = call(state)?.purpose();
             call(state)?.apply(event);
-            current(state)?.accept(accepted, paraphrase);
+            value::accept(state, accepted, purpose);
+            if let Some(iteration) = &mut state.current {
+                iteration.accept(accepted, paraphrase);
+            }
         }
         Event::AgentFinished(finished) => {
-            let iteration = current(state)?;
-            let call = iteration.call.take().ok_or("no agent is running")?;
-            iteration.calls.insert(
-                finished.call.clone(),
-                CallSummary {
-                    role: finished.role,
-                    end: finished.end.clone(),
-                    turns: call.turn,
-                    paraphrase: call.started.paraphrase,
-                },
-            );
+            let call = state.call.take().ok_or("no agent is running")?;
+            let summary = CallSummary {
+                role: finished.role,
+                purpose: call.purpose(),
+                subject: call.started.subject.clone(),
+                end: finished.end.clone(),
+                turns: call.turn,
+                paraphrase: call.started.paraphrase,
+            };
+            value::call_ended(state, &finished.call, &summary);
+            if let Some(iteration) = &mut state.current {
+                iteration.calls.insert(finished.call.clone(), summary);
+            }
             state.ledger.lose();
             state.operator.requeue(&finished.call);
         }
@@ -250,12 +260,17 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
         Event::GateJudged(judged) => current(state)?.gate = Some(judged.report.clone()),
         Event::BackpressureSeen(seen) => state.backpressure = Some(seen.clone()),
         Event::BudgetCut(cut) => state.cut = Some(cut.clone()),
-        Event::DecisionAsked(asked) => state.operator.ask(asked, ts),
+        Event::DecisionAsked(asked) => {
+            state.operator.ask(asked, ts);
+            if let (None, Some(step)) = (&asked.asked_by, &mut state.value.step) {
+                step.decisions.push(asked.id);
+            }
+        }
         Event::DecisionAnswered(answered) => {
             state.operator.answer(answered)?;
             if state.operator.hear_escalation(answered, ts) {
                 state.denials.excused = state.denials.total;
-                if let Some(call) = state.current.as_mut().and_then(|iteration| iteration.call.as_mut()) {
+                if let Some(call) = &mut state.call {
                     call.denied = 0;
                 }
             }
@@ -286,7 +301,7 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
         }
         // "Now" means now, also after a resume.
         Event::RetryRequested(_) => {
-            if let Some(call) = state.current.as_mut().and_then(|iteration| iteration.call.as_mut()) {
+            if let Some(call) = &mut state.call {
                 call.wait = None;
             }
         }
@@ -296,6 +311,23 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
         Event::ViewerDetached(detached) => {
             state.operator.viewers.remove(&detached.viewer);
         }
+        Event::StepBegan(_)
+        | Event::StepFinished(_)
+        | Event::TaskPut(_)
+        | Event::DocumentsRead(_)
+        | Event::VerificationsFound(_)
+        | Event::VerificationPut(_)
+        | Event::VrcTaken(_)
+        | Event::ServicesChecked(_)
+        | Event::PreflightChecked(_)
+        | Event::RoundKept(_)
+        | Event::RoundClosed(_)
+        | Event::ResearchKept(_)
+        | Event::GitIntended(_)
+        | Event::GitFinished(_)
+        | Event::UndoRequested(_)
+        | Event::IterationUndone(_)
+        | Event::EpicPut(_) => value::apply(state, event)?,
         Event::RunHalted(halted) => {
             enter(state, State::of_exit(halted.status));
             state.halt = Some(halted.clone());
@@ -332,7 +364,7 @@ fn resume(state: &mut RunState) {
         state.operator.stop_after_iteration = None;
         state.state = halted.last_state;
     }
-    if let Some(call) = state.current.as_mut().and_then(|iteration| iteration.call.as_mut()) {
+    if let Some(call) = &mut state.call {
         call.failed = None;
         if was_stopped {
             call.wait = None;
@@ -340,16 +372,16 @@ fn resume(state: &mut RunState) {
     }
 }
 
-fn count_tool_calls(state: &mut RunState, calls: u64) -> Result<(), &'static str> {
+fn count_tool_calls(state: &mut RunState, calls: u64) {
     state.spent.tool_calls = state.spent.tool_calls.saturating_add(calls);
     state.spent.iteration_tool_calls = state.spent.iteration_tool_calls.saturating_add(calls);
-    let spend = &mut current(state)?.spend;
-    spend.tool_calls = spend.tool_calls.saturating_add(calls);
-    Ok(())
+    if let Some(iteration) = &mut state.current {
+        iteration.spend.tool_calls = iteration.spend.tool_calls.saturating_add(calls);
+    }
 }
 
 /// Adds what the server counted for one attempt.
-fn charge(state: &mut RunState, usage: &Usage, cost: Option<Exact>) -> Result<(), &'static str> {
+fn charge(state: &mut RunState, usage: &Usage, cost: Option<Exact>) {
     // The server's numbers are foreign: they may be anything, and must not wrap.
     let cached = usage.cache_read.saturating_add(usage.cache_write);
     let input = usage.input.saturating_add(cached);
@@ -360,15 +392,17 @@ fn charge(state: &mut RunState, usage: &Usage, cost: Option<Exact>) -> Result<()
         let known = state.spent.known_cost_usd.unwrap_or(Exact::ZERO).checked_add(cost);
         state.spent.known_cost_usd = known.or(state.spent.known_cost_usd);
     }
-    let spend = &mut current(state)?.spend;
-    spend.input_tokens = spend.input_tokens.saturating_add(input);
-    spend.output_tokens = spend.output_tokens.saturating_add(usage.output);
-    Ok(())
+    if let Some(iteration) = &mut state.current {
+        let spend = &mut iteration.spend;
+        spend.input_tokens = spend.input_tokens.saturating_add(input);
+        spend.output_tokens = spend.output_tokens.saturating_add(usage.output);
+    }
 }
 
 /// The ledger's row of the open call.
 fn row(state: &mut RunState) -> Result<Row, &'static str> {
-    let iteration = current(state)?.number();
+    // What is spent before the first iteration stands with the first one.
+    let iteration = state.iteration_number();
     let call = call(state)?;
     Ok(Row { iteration, role: call.role(), model: call.started.model.clone() })
 }
@@ -378,5 +412,5 @@ fn current(state: &mut RunState) -> Result<&mut Iteration, &'static str> {
 }
 
 fn call(state: &mut RunState) -> Result<&mut CallState, &'static str> {
-    current(state)?.call.as_mut().ok_or("no agent is running")
+    state.call.as_mut().ok_or("no agent is running")
 }

@@ -67,8 +67,7 @@ pub fn violation(forbidden: ForbiddenState, state: &RunState) -> Option<Violatio
         }
         ForbiddenState::StackedSpeculativeIterations => {
             // The fold holds one call and refuses a second; two open at once cannot be expressed.
-            let open_while_closing =
-                closing && state.state == State::GlowCheck && current.is_some_and(|it| it.call.is_some());
+            let open_while_closing = closing && state.state == State::GlowCheck && state.call.is_some();
             if open_while_closing {
                 return blocked(StopReason::InvariantViolation, "an agent still runs while the iteration closes");
             }

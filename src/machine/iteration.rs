@@ -9,7 +9,7 @@ use crate::model::ids::Role;
 use crate::model::learnings::Entry;
 use crate::model::report::{Report, ScoutReport, SkepticReport, SolverReport};
 
-use super::call::{CallState, Calls};
+use super::call::Calls;
 use super::event::{Answer, ArtifactsCollected, IterationBegan, Phase, Probe, ProbeResult, ReportAccepted};
 use super::gate::GateReport;
 
@@ -37,14 +37,10 @@ pub struct IterationSpend {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Iteration {
     pub began: IterationBegan,
-    /// The call in progress. At most one: iterations are never stacked.
-    pub call: Option<CallState>,
     pub calls: Calls,
     pub reports: BTreeMap<String, AcceptedReport>,
     pub artifacts: Option<ArtifactsCollected>,
     pub probes: BTreeMap<(Phase, Probe), ProbeResult>,
-    /// Announced and not finished.
-    pub open_probe: Option<(Phase, Probe)>,
     /// `Some(None)`: measured, and it is null.
     pub residual: Option<Option<Residual>>,
     pub residual_why_null: Option<String>,
@@ -64,12 +60,10 @@ impl Iteration {
     pub fn new(began: IterationBegan) -> Self {
         Self {
             began,
-            call: None,
             calls: Calls::new(),
             reports: BTreeMap::new(),
             artifacts: None,
             probes: BTreeMap::new(),
-            open_probe: None,
             residual: None,
             residual_why_null: None,
             certificate: None,
@@ -94,8 +88,16 @@ impl Iteration {
     }
 
     pub fn accept(&mut self, accepted: &ReportAccepted, paraphrase: Option<u8>) {
+        // A call of the value playbook may hand in many things.
+        let key = match &accepted.report {
+            Report::Scout(_) | Report::Solver(_) | Report::Skeptic(_) => accepted.call.clone(),
+            Report::Value(report) => {
+                let earlier = self.reports.keys().filter(|key| key.starts_with(&accepted.call)).count();
+                format!("{}.{}.{earlier}", accepted.call, report.tool())
+            }
+        };
         self.reports.insert(
-            accepted.call.clone(),
+            key,
             AcceptedReport {
                 report: accepted.report.clone(),
                 links: accepted.links.clone(),
@@ -112,14 +114,14 @@ impl Iteration {
     pub fn scout(&self) -> Option<&ScoutReport> {
         match &self.report(Role::Scout)?.report {
             Report::Scout(report) => Some(report),
-            Report::Solver(_) | Report::Skeptic(_) => None,
+            Report::Solver(_) | Report::Skeptic(_) | Report::Value(_) => None,
         }
     }
 
     pub fn solver(&self) -> Option<&SolverReport> {
         match &self.report(Role::Solver)?.report {
             Report::Solver(report) => Some(report),
-            Report::Scout(_) | Report::Skeptic(_) => None,
+            Report::Scout(_) | Report::Skeptic(_) | Report::Value(_) => None,
         }
     }
 
@@ -128,7 +130,7 @@ impl Iteration {
         let accepted = self.reports.get(&self.call_key(Role::Skeptic, paraphrase))?;
         match &accepted.report {
             Report::Skeptic(report) => Some((report, &accepted.links)),
-            Report::Scout(_) | Report::Solver(_) => None,
+            Report::Scout(_) | Report::Solver(_) | Report::Value(_) => None,
         }
     }
 
@@ -139,7 +141,8 @@ impl Iteration {
 
     /// Reports of the acting roles. The skeptic's comes later and judges; it is no product.
     fn work_reports(&self) -> usize {
-        usize::from(self.scout().is_some()) + usize::from(self.solver().is_some())
+        let structured = self.reports.values().filter(|accepted| matches!(accepted.report, Report::Value(_)));
+        usize::from(self.scout().is_some()) + usize::from(self.solver().is_some()) + structured.count()
     }
 
     pub fn probe(&self, phase: Phase, probe: &Probe) -> Option<&ProbeResult> {

@@ -3,6 +3,7 @@
 //! The step function asks before it accepts, the fold asks before it applies: a forged journal gets no further
 //! than a wrong input does.
 
+use crate::model::loop_file::Playbook;
 use crate::model::stop::{ExitStatus, ForbiddenState, StopReason};
 
 use super::event::{Event, Phase, RunHalted, StateEntered};
@@ -10,6 +11,7 @@ use super::operator;
 use super::run::RunState;
 use super::state::State;
 use super::step::claims_success;
+use super::value;
 
 /// May this event follow in this state? The error says why not.
 pub fn legal(state: &RunState, event: &Event) -> Result<(), String> {
@@ -30,7 +32,11 @@ pub fn legal(state: &RunState, event: &Event) -> Result<(), String> {
     if state.halt.is_some() && !after_halt {
         return Err(format!("the run has ended with {}", state.state));
     }
-    let agents_run = [SpawnSubagent, CheckHalting, BudgetCheck];
+    // The value playbook calls agents before its first iteration, too.
+    let agents_run: &[State] = match state.loop_file().playbook {
+        Playbook::Swarm => &[SpawnSubagent, CheckHalting, BudgetCheck],
+        Playbook::Value => &[DreamGoal, SpawnSubagent, CheckHalting, BudgetCheck],
+    };
     match event {
         Event::RunStarted(_) => Err("a run starts once".to_owned()),
         Event::RunResumed(_) => resumable(state),
@@ -47,13 +53,18 @@ pub fn legal(state: &RunState, event: &Event) -> Result<(), String> {
             if state.current.is_some() { Err("an iteration is still running".to_owned()) } else { Ok(()) }
         }
         Event::AgentStarted(_) => {
-            only_in(&agents_run)?;
-            match state.current.as_ref().map(|iteration| iteration.call.is_some()) {
-                Some(false) => Ok(()),
-                Some(true) => {
-                    Err(format!("{}: another agent is still running", ForbiddenState::StackedSpeculativeIterations))
-                }
-                None => Err("no iteration is running".to_owned()),
+            only_in(agents_run)?;
+            if state.call.is_some() {
+                return Err(format!(
+                    "{}: another agent is still running",
+                    ForbiddenState::StackedSpeculativeIterations
+                ));
+            }
+            // Before the first iteration only an open step has agents.
+            if state.current.is_some() || state.value.step.is_some() {
+                Ok(())
+            } else {
+                Err("no iteration is running".to_owned())
             }
         }
         Event::LlmRequested(_)
@@ -64,13 +75,12 @@ pub fn legal(state: &RunState, event: &Event) -> Result<(), String> {
         | Event::ToolFinished(_)
         | Event::ReportAccepted(_)
         | Event::AgentFinished(_) => {
-            only_in(&agents_run)?;
-            let running = state.current.as_ref().is_some_and(|iteration| iteration.call.is_some());
-            if running { Ok(()) } else { Err("no agent is running".to_owned()) }
+            only_in(agents_run)?;
+            if state.call.is_some() { Ok(()) } else { Err("no agent is running".to_owned()) }
         }
         Event::AgentActed(_) | Event::AgentCalled(_) => {
-            only_in(&agents_run)?;
-            let open = state.current.as_ref().and_then(|iteration| iteration.call.as_ref());
+            only_in(agents_run)?;
+            let open = state.call.as_ref();
             if open.is_some_and(|call| call.request_open) { Ok(()) } else { Err("no program is at work".to_owned()) }
         }
         Event::ArtifactsCollected(_) => only_in(&[CollectArtifacts]),
@@ -99,6 +109,28 @@ pub fn legal(state: &RunState, event: &Event) -> Result<(), String> {
         | Event::RetryRequested(_)
         | Event::ViewerAttached(_)
         | Event::ViewerDetached(_) => operator::legal(state, event),
+        Event::StepBegan(_)
+        | Event::StepFinished(_)
+        | Event::TaskPut(_)
+        | Event::DocumentsRead(_)
+        | Event::VerificationsFound(_)
+        | Event::VerificationPut(_)
+        | Event::VrcTaken(_)
+        | Event::ServicesChecked(_)
+        | Event::PreflightChecked(_)
+        | Event::RoundKept(_)
+        | Event::RoundClosed(_)
+        | Event::ResearchKept(_)
+        | Event::GitIntended(_)
+        | Event::GitFinished(_)
+        | Event::UndoRequested(_)
+        | Event::IterationUndone(_)
+        | Event::EpicPut(_) => {
+            if state.loop_file().playbook != Playbook::Value {
+                return Err(format!("{} belongs to the value playbook", event.kind()));
+            }
+            value::legal(state, event)
+        }
         Event::RunHalted(halted) => legal_halt(state, halted),
     }
 }
@@ -129,6 +161,7 @@ fn legal_probe(state: &RunState, phase: Phase) -> Result<(), String> {
         Phase::Scouted => State::SpawnSubagent,
         Phase::Iteration => State::CheckHalting,
         Phase::Replay(_) | Phase::Gate => State::BudgetCheck,
+        Phase::Step(_) => State::SpawnSubagent,
     };
     if state.state == home { Ok(()) } else { Err(format!("a {phase:?} probe is not possible in {}", state.state)) }
 }

@@ -8,6 +8,8 @@ use crate::model::decimal::Exact;
 use crate::model::decision::{Answer, GuardFile, Request};
 use crate::model::fraction::Fraction;
 use crate::model::learnings::Link;
+use crate::model::loop_file::Playbook;
+use crate::model::purpose::Purpose;
 use crate::model::self_running::runs_by_itself;
 
 use super::event::{Phase, Probe, ProbeResult};
@@ -48,12 +50,38 @@ fn finding(
             }
         },
         Proof::Judged => judged(iteration, &criterion.id, paraphrase),
+        Proof::ExitGate => exit_gate(state, iteration, phase),
     };
     let (met, why) = match tampered(state, iteration, &criterion.id) {
         Some(files) if met => (false, format!("not accepted: {} changed, which guards it", files.join(", "))),
         Some(_) | None => (met, why),
     };
     Finding { id: criterion.id.clone(), criterion: criterion.text.clone(), met, evidence_link, why }
+}
+
+/// The exit gate of this iteration, with its scripts as the phase ran them.
+fn exit_gate(state: &RunState, iteration: &Iteration, phase: Phase) -> (bool, Option<Link>, String) {
+    let Some(step) = state.value.exit_gate_passed else {
+        return (false, None, "the exit gate is not passed".to_owned());
+    };
+    let phase = if phase == Phase::Iteration { Phase::Step(step) } else { phase };
+    let passed = |id: &&String| {
+        let probe = Probe::Verification((*id).clone());
+        iteration.probe(phase, &probe).is_some_and(|result| result.end.passed())
+    };
+    let failed: Vec<&str> = state.value.verifications.keys().filter(|id| !passed(id)).map(String::as_str).collect();
+    if !failed.is_empty() {
+        return (false, None, format!("these checks do not pass: {}", failed.join(", ")));
+    }
+    let judged = iteration.reports.iter().find(|(key, _)| key.contains(&format!(".step{step}.{}.", Purpose::ExitGate)));
+    let link = judged.map(|(key, accepted)| Link {
+        path: super::document::report_path(iteration.number(), key),
+        sha256: accepted.sha256,
+    });
+    match link {
+        Some(link) => (true, Some(link), format!("passed in step {step}")),
+        None => (false, None, "the exit gate was passed in another iteration".to_owned()),
+    }
 }
 
 fn judged(iteration: &Iteration, id: &str, paraphrase: Option<u8>) -> (bool, Option<Link>, String) {
@@ -168,6 +196,9 @@ pub fn residual(
     findings: &[Finding],
     command_result: Option<&ProbeResult>,
 ) -> Result<Residual, String> {
+    if state.loop_file().playbook == Playbook::Value {
+        return residual_from_value(state);
+    }
     let by_command = state.loop_file().residual.as_ref().is_some_and(|decl| decl.command.is_some());
     if by_command {
         return residual_from_command(command_result);
@@ -180,6 +211,13 @@ pub fn residual(
     let ratio = Fraction::new(i128::from(unmet), i128::from(all)).and_then(|f| f.to_exact_rounded_up(RATIO_PLACES));
     let value = ratio.ok_or("unmet / all cannot be written as a decimal")?;
     Ok(Residual { value, unmet_of: Some((unmet, all)) })
+}
+
+/// 1 - value_score of the latest check, exactly.
+fn residual_from_value(state: &RunState) -> Result<Residual, String> {
+    let vrc = state.value.latest_vrc().ok_or("the value was never checked")?;
+    let value = vrc.residual().ok_or_else(|| format!("a value score of {} is more than 1", vrc.value_score))?;
+    Ok(Residual { value, unmet_of: None })
 }
 
 fn residual_from_command(result: Option<&ProbeResult>) -> Result<Residual, String> {
@@ -195,7 +233,13 @@ fn residual_from_command(result: Option<&ProbeResult>) -> Result<Residual, Strin
 /// Executed verifiers that exited 0: checks, and the residual command.
 fn verifiers_passed(state: &RunState, iteration: &Iteration, phase: Phase) -> u32 {
     let checks = state.criteria.iter().map(|criterion| Probe::Criterion(criterion.id.clone()));
+    let scripts = state.value.verifications.keys().map(|id| Probe::Verification(id.clone()));
+    let phase = match (phase, state.value.exit_gate_passed) {
+        (Phase::Iteration, Some(step)) if !state.value.verifications.is_empty() => Phase::Step(step),
+        _ => phase,
+    };
     let passed = checks
+        .chain(scripts)
         .chain([Probe::Residual])
         .filter(|probe| iteration.probe(phase, probe).is_some_and(|result| result.end.passed()));
     u32::try_from(passed.count()).unwrap_or(u32::MAX)

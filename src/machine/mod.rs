@@ -26,3 +26,4 @@ pub mod phuc;
 pub mod run;
 pub mod state;
 pub mod step;
+pub mod value;

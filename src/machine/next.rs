@@ -4,9 +4,11 @@ use crate::model::criterion::Proof;
 use crate::model::decision::{DecisionId, MAX_DECISIONS, Mode};
 use crate::model::ids::Role;
 use crate::model::learnings::SpecVersion;
+use crate::model::loop_file;
+use crate::model::purpose::Purpose;
 
 use super::call::CallTodo;
-use super::event::{AgentEnd, Phase, Probe, Signal, TreePurpose};
+use super::event::{AgentEnd, Event, GitOperation, Phase, Probe, Signal, TreePurpose};
 use super::gate;
 use super::iteration::Iteration;
 use super::run::RunState;
@@ -24,9 +26,12 @@ pub enum Todo {
     WritePlan,
     BeginIteration,
     StartAgent {
-        role: Role,
+        purpose: Purpose,
         paraphrase: Option<u8>,
+        subject: Option<String>,
     },
+    /// Something a step of the value playbook needs to know or to have done.
+    Effect(Effect),
     /// Go on with the open agent call.
     Call(CallTodo),
     CollectArtifacts,
@@ -41,12 +46,49 @@ pub enum Todo {
     Finished,
 }
 
-/// What a playbook decides: who works next, who reviews next. Pure, over the folded run.
-pub trait Playbook {
-    /// The next role of SPAWN_SUBAGENT; `None` when the work of this iteration is done.
-    fn next_worker(&self, iteration: &Iteration) -> Option<Role>;
-    /// The next role of CHECK_HALTING.
-    fn next_reviewer(&self, iteration: &Iteration) -> Option<Role>;
+/// What the engine does for a step, and records.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Vision and PRD: `documents.read`.
+    ReadDocuments,
+    /// All of these at the same time, bounded together; each becomes a probe of the step.
+    RunProbes(Vec<Probe>),
+    /// The scripts of the QC role: `verifications.found`.
+    FindVerifications,
+    /// `services.checked`.
+    CheckServices,
+    /// `preflight.checked`.
+    CheckPreflight,
+    Git(GitOperation),
+    /// Take back what this iteration changed: `iteration.undone`.
+    Undo(u32),
+}
+
+impl Todo {
+    /// An agent for a purpose that needs no further word.
+    pub const fn call(purpose: Purpose) -> Self {
+        Self::StartAgent { purpose, paraphrase: None, subject: None }
+    }
+}
+
+/// What a playbook decides: what is prepared, who works, who reviews, and what follows from the facts alone.
+/// Pure, over the folded run.
+pub trait Playbook: Sync {
+    /// What DREAM_GOAL has to do before the contract stands; `None`: nothing more.
+    fn prepare(&self, _run: &RunState) -> Option<Todo> {
+        None
+    }
+    /// The work of SPAWN_SUBAGENT; `None` when the work of this iteration is done.
+    fn work(&self, run: &RunState, iteration: &Iteration) -> Option<Todo>;
+    /// The reviews of CHECK_HALTING.
+    fn review(&self, _run: &RunState, _iteration: &Iteration) -> Option<Todo> {
+        None
+    }
+    /// What follows from the facts alone in DREAM_GOAL and SPAWN_SUBAGENT, where `prepare` or `work` said
+    /// [`Todo::Proceed`]; empty: the machine goes on.
+    fn decide(&self, _run: &RunState) -> Vec<Event> {
+        Vec::new()
+    }
 }
 
 /// What to do now.
@@ -69,7 +111,7 @@ pub fn next(state: &RunState, playbook: &dyn Playbook) -> Todo {
                 Todo::Proceed
             }
         }
-        State::DreamGoal => next_in_dream(state),
+        State::DreamGoal => next_in_dream(state, playbook),
         State::SpawnSubagent => next_in_spawn(state, playbook),
         State::CollectArtifacts => next_in_collect(state),
         State::CheckHalting => next_in_check(state, playbook),
@@ -99,9 +141,12 @@ fn next_for_people(state: &RunState) -> Option<Todo> {
     operator.pause.as_ref().filter(|_| step::stops(state, Signal::StopFile)).map(|_| Todo::BeginPause)
 }
 
-fn next_in_dream(state: &RunState) -> Todo {
+fn next_in_dream(state: &RunState, playbook: &dyn Playbook) -> Todo {
     if super::forbidden::detect(state).is_some() {
         return Todo::Proceed;
+    }
+    if let Some(todo) = next_in_call(state).or_else(|| playbook.prepare(state)) {
+        return todo;
     }
     if state.baseline.tree.is_none() {
         return Todo::TakeTree(TreePurpose::Baseline);
@@ -119,7 +164,7 @@ fn next_in_spawn(state: &RunState, playbook: &dyn Playbook) -> Todo {
     if iteration.began.bleeds {
         return Todo::Proceed;
     }
-    if let Some(todo) = next_in_call(state, iteration) {
+    if let Some(todo) = next_in_call(state) {
         return todo;
     }
     if state.cut.is_some() {
@@ -130,14 +175,11 @@ fn next_in_spawn(state: &RunState, playbook: &dyn Playbook) -> Todo {
     {
         return Todo::RunProbe(Phase::Scouted, Probe::SubGoal);
     }
-    match playbook.next_worker(iteration) {
-        Some(role) => Todo::StartAgent { role, paraphrase: None },
-        None => Todo::Proceed,
-    }
+    playbook.work(state, iteration).unwrap_or(Todo::Proceed)
 }
 
-fn next_in_call(state: &RunState, iteration: &Iteration) -> Option<Todo> {
-    let call = iteration.call.as_ref()?;
+fn next_in_call(state: &RunState) -> Option<Todo> {
+    let call = state.call.as_ref()?;
     let todo = match &state.cut {
         // An announced tool is closed first, so that every intent has its result.
         Some(cut) => match call.next() {
@@ -184,7 +226,7 @@ fn next_in_collect(state: &RunState) -> Todo {
 
 fn next_in_check(state: &RunState, playbook: &dyn Playbook) -> Todo {
     let Some(iteration) = &state.current else { return Todo::Proceed };
-    if let Some(todo) = next_in_call(state, iteration) {
+    if let Some(todo) = next_in_call(state) {
         return todo;
     }
     let missing = |probe: &Probe| iteration.probe(Phase::Iteration, probe).is_none();
@@ -192,9 +234,9 @@ fn next_in_check(state: &RunState, playbook: &dyn Playbook) -> Todo {
         return Todo::RunProbe(Phase::Iteration, probe);
     }
     if state.cut.is_none()
-        && let Some(role) = playbook.next_reviewer(iteration)
+        && let Some(todo) = playbook.review(state, iteration)
     {
-        return Todo::StartAgent { role, paraphrase: None };
+        return todo;
     }
     Todo::Proceed
 }
@@ -204,13 +246,13 @@ fn next_in_budget(state: &RunState) -> Todo {
     if !step::claims_success(state) || iteration.gate.is_some() {
         return Todo::Proceed;
     }
-    if let Some(todo) = next_in_call(state, iteration) {
+    if let Some(todo) = next_in_call(state) {
         return todo;
     }
     for replay in 1..=gate::REPLAYS {
         let phase = Phase::Replay(replay);
         let missing = |probe: &Probe| iteration.probe(phase, probe).is_none();
-        if let Some(probe) = replay_probes(state).into_iter().find(missing) {
+        if let Some(probe) = replayed(state).into_iter().find(missing) {
             return Todo::RunProbe(phase, probe);
         }
     }
@@ -224,7 +266,7 @@ fn next_in_budget(state: &RunState) -> Todo {
     if state.cut.is_none()
         && let Some(number) = next_paraphrase(state, iteration)
     {
-        return Todo::StartAgent { role: Role::Skeptic, paraphrase: Some(number) };
+        return Todo::StartAgent { purpose: Purpose::Skeptic, paraphrase: Some(number), subject: None };
     }
     Todo::Proceed
 }
@@ -251,6 +293,15 @@ fn replay_probes(state: &RunState) -> Vec<Probe> {
     let mut probes: Vec<_> = checks.map(|criterion| Probe::Criterion(criterion.id.clone())).collect();
     if state.loop_file().residual.as_ref().is_some_and(|residual| residual.command.is_some()) {
         probes.push(Probe::Residual);
+    }
+    probes
+}
+
+/// What a replay runs: what the certificate rests on, and the scripts behind the exit gate.
+fn replayed(state: &RunState) -> Vec<Probe> {
+    let mut probes = replay_probes(state);
+    if state.loop_file().playbook == loop_file::Playbook::Value {
+        probes.extend(state.value.verifications.keys().map(|id| Probe::Verification(id.clone())));
     }
     probes
 }

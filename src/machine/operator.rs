@@ -323,12 +323,21 @@ pub(super) fn legal(state: &RunState, event: &Event) -> Result<(), String> {
 
 /// The machine asks about tampering, money and calls denied too often; everything else is asked by a tool call that waits for it.
 fn legal_asker(state: &RunState, asked: &DecisionAsked) -> Result<(), String> {
-    let call = state.current.as_ref().and_then(|iteration| iteration.call.as_ref());
+    let call = state.call.as_ref();
     let Some(by) = &asked.asked_by else {
         return match (&asked.request, call) {
             (Request::Tampering { .. }, None) if state.state == State::CheckHalting => Ok(()),
             (Request::SpendLimit { .. }, Some(call)) if !call.request_open => Ok(()),
             (Request::Escalation { .. }, Some(_)) if state.denied_too_often().is_some() => Ok(()),
+            // A step of the value playbook asks for itself, between its calls.
+            (
+                Request::HumanAction { .. }
+                | Request::Question { .. }
+                | Request::Refinement { .. }
+                | Request::Vision { .. }
+                | Request::Escalation { .. },
+                None,
+            ) if state.value.step.is_some() => Ok(()),
             (request, _) => Err(format!("nobody asks for a {} here", request.name())),
         };
     };

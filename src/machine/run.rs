@@ -1,6 +1,6 @@
 //! The folded state of a run. Everything any reader shows comes from here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::budget::{Effective, Limits, Spent};
 use crate::model::certificate::{CertificateKind, Residual};
@@ -11,16 +11,18 @@ use crate::model::ids::RunId;
 use crate::model::learnings::{self, SpecVersion};
 use crate::model::loop_file::LoopFile;
 use crate::model::northstar::{self, Metric};
+use crate::model::purpose::Purpose;
 use crate::model::rung::{self, Rung};
 
-use super::call::{MAX_DENIED, MAX_DENIED_IN_A_ROW};
+use super::call::{CallState, MAX_DENIED, MAX_DENIED_IN_A_ROW};
 use super::event::{
     BackpressureSeen, BudgetCut, NorthstarRead, Phase, Probe, ProbeResult, RateLeft, RunHalted, RunStarted,
 };
-use super::iteration::Iteration;
+use super::iteration::{Iteration, call_key};
 use super::ledger::Ledger;
 use super::operator::Operator;
 use super::state::State;
+use super::value::ValueState;
 
 /// Facts from before the first iteration.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -64,10 +66,10 @@ pub struct RunState {
     pub northstar: Option<NorthstarRead>,
     pub missing: Option<Vec<String>>,
     pub baseline: Baseline,
-    /// A baseline probe that was announced and not finished.
-    pub open_baseline_probe: Option<Probe>,
     pub plan: Option<Digest>,
     pub current: Option<Iteration>,
+    /// The agent call in progress. At most one: neither iterations nor steps are stacked.
+    pub call: Option<CallState>,
     pub done: Vec<Iteration>,
     /// The workspace after the latest iteration, else the baseline.
     pub tree: Option<Digest>,
@@ -88,6 +90,10 @@ pub struct RunState {
     pub halt: Option<RunHalted>,
     pub operator: Operator,
     pub denials: Denials,
+    /// The value playbook's part; empty for the others.
+    pub value: ValueState,
+    /// Probes that were announced and not finished.
+    pub open_probes: BTreeSet<(Phase, Probe)>,
 }
 
 impl RunState {
@@ -106,9 +112,9 @@ impl RunState {
             northstar: None,
             missing: None,
             baseline: Baseline::default(),
-            open_baseline_probe: None,
             plan: None,
             current: None,
+            call: None,
             done: Vec::new(),
             tree: None,
             learnings_sha256: None,
@@ -125,12 +131,14 @@ impl RunState {
             stalled_resumes: 0,
             halt: None,
             denials: Denials::default(),
+            value: ValueState::default(),
+            open_probes: BTreeSet::new(),
         }
     }
 
     /// Was the open call denied so often that somebody has to look? The words say how often.
     pub fn denied_too_often(&self) -> Option<String> {
-        let call = self.current.as_ref()?.call.as_ref()?;
+        let call = self.call.as_ref()?;
         let since = self.denials.total.saturating_sub(self.denials.excused);
         let in_a_row = call.denied;
         if in_a_row >= MAX_DENIED_IN_A_ROW {
@@ -140,6 +148,18 @@ impl RunState {
         } else {
             None
         }
+    }
+
+    /// The key of the next call: unique within a run.
+    pub fn next_call_key(&self, purpose: Purpose, paraphrase: Option<u8>) -> String {
+        let Some(step) = &self.value.step else {
+            return call_key(self.iteration_number(), purpose.role(), paraphrase);
+        };
+        let place = match &self.current {
+            Some(iteration) => format!("it{}", iteration.number()),
+            None => "pre".to_owned(),
+        };
+        format!("{place}.step{}.{purpose}.{}", step.number, step.calls_for(purpose))
     }
 
     pub fn run(&self) -> &RunId {

@@ -19,6 +19,7 @@ use super::gate;
 use super::iteration::Iteration;
 use super::legal::legal;
 use super::measure;
+use super::next::Playbook;
 use super::run::RunState;
 use super::state::State;
 
@@ -35,9 +36,9 @@ pub enum Input {
 }
 
 /// Turns an input into events. An illegal input becomes one `input.rejected`.
-pub fn step(state: &RunState, input: Input) -> Vec<Event> {
+pub fn step(state: &RunState, playbook: &dyn Playbook, input: Input) -> Vec<Event> {
     match input {
-        Input::Proceed => decide(state),
+        Input::Proceed => decide(state, playbook),
         Input::Record(event) => match legal(state, &event) {
             Ok(()) => vec![*event],
             Err(why) => {
@@ -75,7 +76,7 @@ pub fn stops(state: &RunState, signal: Signal) -> bool {
     }
 }
 
-fn decide(state: &RunState) -> Vec<Event> {
+fn decide(state: &RunState, playbook: &dyn Playbook) -> Vec<Event> {
     if state.halt.is_some() {
         return Vec::new();
     }
@@ -101,6 +102,12 @@ fn decide(state: &RunState) -> Vec<Event> {
     if let Some(quit) = state.operator.quit() {
         let detail = format!("{} was answered with `quit` by {}", quit.id, quit.by);
         return vec![halt(state, ExitStatus::ExitBlocked, StopReason::HumanQuit, detail).into()];
+    }
+    if matches!(state.state, State::DreamGoal | State::SpawnSubagent) {
+        let decided = playbook.decide(state);
+        if !decided.is_empty() {
+            return decided;
+        }
     }
     match state.state {
         State::Init => enter(state, State::IntakeGoal, "a goal was requested"),
@@ -128,7 +135,8 @@ fn enter(state: &RunState, to: State, why: &str) -> Vec<Event> {
     vec![StateEntered { from: state.state, to, why: why.to_owned() }.into()]
 }
 
-fn halt(state: &RunState, status: ExitStatus, stop_reason: StopReason, detail: impl Into<String>) -> RunHalted {
+/// The end of a run, for a reason.
+pub fn halt(state: &RunState, status: ExitStatus, stop_reason: StopReason, detail: impl Into<String>) -> RunHalted {
     RunHalted {
         status,
         stop_reason,

@@ -12,6 +12,8 @@ pub enum Proof {
     Check { argv: Vec<String>, timeout_seconds: u64 },
     /// The skeptic judges, and must name an artifact.
     Judged,
+    /// The value playbook's exit gate: its scripts all pass, and a judge that saw nothing of the work agrees.
+    ExitGate,
 }
 
 /// One acceptance criterion.
@@ -23,6 +25,9 @@ pub struct Criterion {
     /// Globs of files that must not change in the iteration that turns this criterion green.
     pub protects: Vec<String>,
 }
+
+/// The id of the criterion that the value playbook adds.
+pub const EXIT_GATE: &str = "exit-gate";
 
 impl Criterion {
     pub fn is_judged(&self) -> bool {

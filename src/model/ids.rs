@@ -43,31 +43,63 @@ impl fmt::Display for RunId {
 }
 
 /// Who an agent call is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     Scout,
     Solver,
     Skeptic,
+    Builder,
+    Qc,
+    Fixer,
+    Evaluator,
+    Researcher,
+    Reasoner,
+    Classifier,
 }
 
 impl Role {
-    pub const ALL: [Self; 3] = [Self::Scout, Self::Solver, Self::Skeptic];
+    pub const ALL: [Self; 10] = [
+        Self::Scout,
+        Self::Solver,
+        Self::Skeptic,
+        Self::Builder,
+        Self::Qc,
+        Self::Fixer,
+        Self::Evaluator,
+        Self::Researcher,
+        Self::Reasoner,
+        Self::Classifier,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::Scout => "scout",
             Self::Solver => "solver",
             Self::Skeptic => "skeptic",
+            Self::Builder => "builder",
+            Self::Qc => "qc",
+            Self::Fixer => "fixer",
+            Self::Evaluator => "evaluator",
+            Self::Researcher => "researcher",
+            Self::Reasoner => "reasoner",
+            Self::Classifier => "classifier",
         }
     }
 
     /// May this role change the workspace?
     pub const fn may_write(self) -> bool {
         match self {
-            Self::Solver => true,
-            Self::Scout | Self::Skeptic => false,
+            Self::Solver | Self::Builder | Self::Qc | Self::Fixer => true,
+            Self::Scout | Self::Skeptic | Self::Evaluator | Self::Researcher | Self::Reasoner | Self::Classifier => {
+                false
+            }
         }
+    }
+
+    /// Does this role judge? Nobody whispers to a judge.
+    pub const fn judges(self) -> bool {
+        matches!(self, Self::Skeptic | Self::Evaluator)
     }
 }
 

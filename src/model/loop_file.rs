@@ -17,7 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::budget;
 use super::certificate::CertificateKind;
-use super::criterion::{Criterion, Proof};
+use super::criterion::{Criterion, EXIT_GATE, Proof};
 use super::decimal::Exact;
 use super::diagnose::{self, Diagnostic};
 use super::ids::Role;
@@ -71,7 +71,7 @@ pub struct LoopFile {
     #[schemars(with = "BTreeMap<String, AgentDecl>")]
     pub agents: Agents,
     #[serde(default)]
-    pub roles: BTreeMap<RoleName, String>,
+    pub roles: BTreeMap<Role, String>,
     #[serde(default)]
     pub permissions: PermissionsDecl,
     #[serde(default)]
@@ -82,6 +82,9 @@ pub struct LoopFile {
     pub api_surface: Option<ApiSurfaceDecl>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decisions: Option<DecisionsDecl>,
+    /// For the value playbook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<super::value::ValueSettings>,
 }
 
 /// What an iteration does.
@@ -90,6 +93,7 @@ pub struct LoopFile {
 pub enum Playbook {
     #[default]
     Swarm,
+    Value,
 }
 
 /// Surfaces that raise the default rung to 65537.
@@ -166,25 +170,6 @@ impl<'de> Deserialize<'de> for CertificateName {
     }
 }
 
-/// A role as a map key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum RoleName {
-    Scout,
-    Solver,
-    Skeptic,
-}
-
-impl From<RoleName> for Role {
-    fn from(name: RoleName) -> Self {
-        match name {
-            RoleName::Scout => Self::Scout,
-            RoleName::Solver => Self::Solver,
-            RoleName::Skeptic => Self::Skeptic,
-        }
-    }
-}
-
 /// Reads and checks a declaration. `file` is only a name for messages.
 pub fn parse(text: &str, file: &str) -> Result<LoopFile, Diagnostic> {
     // A first pass into an untyped value refuses duplicate keys everywhere, also in maps.
@@ -240,7 +225,7 @@ fn check(declared: &LoopFile, text: &str, file: &str) -> Result<(), Diagnostic> 
     }
     for (role, agent) in &declared.roles {
         if declared.agents.get(agent).is_none() {
-            let message = format!("role `{}` uses the agent `{agent}`, which is not declared", Role::from(*role));
+            let message = format!("role `{}` uses the agent `{agent}`, which is not declared", role);
             let hint = diagnose::nearest(agent, declared.agents.names())
                 .map(|name| format!("did you mean `{name}`?"))
                 .unwrap_or_default();
@@ -279,7 +264,14 @@ impl LoopFile {
     /// The criteria with ids and proofs filled in.
     pub fn criteria(&self) -> Vec<Criterion> {
         let declared = self.acceptance_criteria.as_deref().unwrap_or_default();
-        declared.iter().enumerate().map(|(index, decl)| criteria::resolve(index, decl)).collect()
+        let declared = declared.iter().enumerate().map(|(index, decl)| criteria::resolve(index, decl));
+        let exit_gate = (self.playbook == Playbook::Value).then(|| Criterion {
+            id: EXIT_GATE.to_owned(),
+            text: "The exit gate is passed: every check passes, the promised value is there.".to_owned(),
+            proof: Proof::ExitGate,
+            protects: Vec::new(),
+        });
+        declared.chain(exit_gate).collect()
     }
 
     pub fn certificates(&self) -> Vec<CertificateKind> {
@@ -310,7 +302,7 @@ impl LoopFile {
 
     /// The agent that runs a role: the named one, else the first declared.
     pub fn agent_for(&self, role: Role) -> Option<(&str, &AgentDecl)> {
-        let named = self.roles.iter().find(|(name, _)| Role::from(**name) == role).map(|(_, agent)| agent);
+        let named = self.roles.iter().find(|(name, _)| **name == role).map(|(_, agent)| agent);
         match named {
             Some(name) => self.agents.get(name),
             None => self.agents.iter().next(),

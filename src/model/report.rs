@@ -1,12 +1,13 @@
-//! The typed outputs of the swarm's roles. An agent's prose counts for nothing; these count.
+//! The typed outputs of the roles. An agent's prose counts for nothing; these count.
 //!
 //! JSON schemas for the model are generated from these types, so text and code cannot drift apart.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ids::Role;
 use super::lane::Lane;
+use super::purpose::Tool;
+use super::value::tools::{self, Structured};
 
 /// A list from an agent is cut here; more is noise.
 pub const MAX_ITEMS: usize = 50;
@@ -116,16 +117,21 @@ pub enum Report {
     Scout(ScoutReport),
     Solver(SolverReport),
     Skeptic(SkepticReport),
+    /// What a structured tool of the value playbook brought.
+    Value(Structured),
 }
 
 impl Report {
     /// Reads what an agent handed to its report tool. The error text goes back to the agent.
-    pub fn parse(role: Role, input: &serde_json::Value) -> Result<Self, String> {
+    pub fn parse(tool: Tool, input: &serde_json::Value) -> Result<Self, String> {
         let wrong = |e: serde_json::Error| format!("the report does not fit its schema: {e}");
-        let report = match role {
-            Role::Scout => Self::Scout(serde_json::from_value(input.clone()).map_err(wrong)?),
-            Role::Solver => Self::Solver(serde_json::from_value(input.clone()).map_err(wrong)?),
-            Role::Skeptic => Self::Skeptic(serde_json::from_value(input.clone()).map_err(wrong)?),
+        if let Some(structured) = Structured::parse(tool, input) {
+            return structured.map(Self::Value);
+        }
+        let report = match tool {
+            Tool::SubmitScoutReport => Self::Scout(serde_json::from_value(input.clone()).map_err(wrong)?),
+            Tool::SubmitSolverReport => Self::Solver(serde_json::from_value(input.clone()).map_err(wrong)?),
+            _ => Self::Skeptic(serde_json::from_value(input.clone()).map_err(wrong)?),
         };
         report.check()?;
         Ok(report)
@@ -142,6 +148,7 @@ impl Report {
                 .max(r.missing_assets.len()),
             Self::Solver(r) => r.actions.len().max(r.files_touched.len()).max(r.risk_notes.len()),
             Self::Skeptic(r) => r.succeeded.len().max(r.failed.len()).max(r.judged.len()).max(r.open_questions.len()),
+            Self::Value(_) => 0,
         };
         if longest > MAX_ITEMS {
             return Err(format!("a list has {longest} items: keep each list to {MAX_ITEMS}"));
@@ -156,10 +163,18 @@ impl Report {
         }
     }
 
+    /// Is the call over once this is accepted?
+    pub fn ends_call(&self) -> bool {
+        match self {
+            Self::Scout(_) | Self::Solver(_) | Self::Skeptic(_) => true,
+            Self::Value(report) => report.tool().ends_call(),
+        }
+    }
+
     /// Paths the report leans on; the engine resolves them to digests.
     pub fn cited_paths(&self) -> Vec<&str> {
         match self {
-            Self::Scout(_) | Self::Solver(_) => Vec::new(),
+            Self::Scout(_) | Self::Solver(_) | Self::Value(_) => Vec::new(),
             Self::Skeptic(r) => {
                 let claims = r.succeeded.iter().chain(&r.failed).filter_map(|c| c.artifact.as_deref());
                 claims.chain(r.judged.iter().filter_map(|j| j.artifact.as_deref())).collect()
@@ -168,22 +183,13 @@ impl Report {
     }
 }
 
-/// The tool through which a role hands in its report.
-pub const fn tool_name(role: Role) -> &'static str {
-    match role {
-        Role::Scout => "submit_scout_report",
-        Role::Solver => "submit_solver_report",
-        Role::Skeptic => "submit_skeptic_report",
-    }
-}
-
-/// The JSON schema of a role's report.
-pub fn schema(role: Role) -> serde_json::Value {
-    let schema = match role {
-        Role::Scout => schemars::schema_for!(ScoutReport),
-        Role::Solver => schemars::schema_for!(SolverReport),
-        Role::Skeptic => schemars::schema_for!(SkepticReport),
-    };
+/// The JSON schema of a structured tool.
+pub fn schema(tool: Tool) -> serde_json::Value {
+    let schema = tools::schema(tool).unwrap_or_else(|| match tool {
+        Tool::SubmitScoutReport => schemars::schema_for!(ScoutReport),
+        Tool::SubmitSolverReport => schemars::schema_for!(SolverReport),
+        _ => schemars::schema_for!(SkepticReport),
+    });
     let mut value = schema.to_value();
     if let Some(object) = value.as_object_mut() {
         object.remove("$schema");
@@ -199,18 +205,18 @@ mod tests {
 
     #[test]
     fn a_report_that_does_not_fit_says_why() {
-        let error = Report::parse(Role::Scout, &json!({"plan": ["x"], "plann": []})).unwrap_err();
+        let error = Report::parse(Tool::SubmitScoutReport, &json!({"plan": ["x"], "plann": []})).unwrap_err();
         assert!(error.contains("plann"), "{error}");
-        let error = Report::parse(Role::Scout, &json!({"plan": []})).unwrap_err();
+        let error = Report::parse(Tool::SubmitScoutReport, &json!({"plan": []})).unwrap_err();
         assert!(error.contains("`plan` is empty"), "{error}");
         let many: Vec<String> = (0..51).map(|i| i.to_string()).collect();
-        let error = Report::parse(Role::Solver, &json!({"intent": "i", "actions": many})).unwrap_err();
+        let error = Report::parse(Tool::SubmitSolverReport, &json!({"intent": "i", "actions": many})).unwrap_err();
         assert!(error.contains("51 items"), "{error}");
     }
 
     #[test]
     fn schemas_name_every_required_field() {
-        let required = schema(Role::Skeptic)["required"].to_string();
+        let required = schema(Tool::SubmitSkepticReport)["required"].to_string();
         for field in ["status", "succeeded", "failed", "open_questions"] {
             assert!(required.contains(field), "{required}");
         }

@@ -2,3 +2,15 @@
 
 pub mod prompts;
 pub mod swarm;
+pub mod value;
+
+use crate::machine::next::Playbook;
+use crate::model::loop_file;
+
+/// The playbook that a declaration names.
+pub const fn of(name: loop_file::Playbook) -> &'static dyn Playbook {
+    match name {
+        loop_file::Playbook::Swarm => &swarm::Swarm,
+        loop_file::Playbook::Value => &value::Value,
+    }
+}

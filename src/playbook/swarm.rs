@@ -1,23 +1,25 @@
 //! The swarm: Scout, then Solver, then (after the engine ran the checks) Skeptic.
 
 use crate::machine::iteration::Iteration;
-use crate::machine::next::Playbook;
-use crate::model::ids::Role;
+use crate::machine::next::{Playbook, Todo};
+use crate::machine::run::RunState;
+use crate::model::purpose::Purpose;
 
 /// One Scout -> Solver -> Skeptic cycle per iteration.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Swarm;
 
 impl Playbook for Swarm {
-    fn next_worker(&self, iteration: &Iteration) -> Option<Role> {
-        [Role::Scout, Role::Solver].into_iter().find(|role| !has_run(iteration, *role))
+    fn work(&self, _run: &RunState, iteration: &Iteration) -> Option<Todo> {
+        let missing = |purpose: &Purpose| !has_run(iteration, *purpose);
+        [Purpose::Scout, Purpose::Solver].into_iter().find(missing).map(Todo::call)
     }
 
-    fn next_reviewer(&self, iteration: &Iteration) -> Option<Role> {
-        (!has_run(iteration, Role::Skeptic)).then_some(Role::Skeptic)
+    fn review(&self, _run: &RunState, iteration: &Iteration) -> Option<Todo> {
+        (!has_run(iteration, Purpose::Skeptic)).then(|| Todo::call(Purpose::Skeptic))
     }
 }
 
-fn has_run(iteration: &Iteration, role: Role) -> bool {
-    iteration.calls.contains_key(&iteration.call_key(role, None))
+fn has_run(iteration: &Iteration, purpose: Purpose) -> bool {
+    iteration.calls.contains_key(&iteration.call_key(purpose.role(), None))
 }

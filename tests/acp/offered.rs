@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use nightloop::engine::offer::{Answer, Shelf, ToolSpecJson};
-use nightloop::model::ids::Role;
-use nightloop::model::report::{Report, schema, tool_name};
+use nightloop::model::purpose::Tool;
+use nightloop::model::report::{Report, schema};
 use tokio::sync::mpsc;
 
 use crate::stage::{Stage, task};
@@ -13,15 +13,15 @@ use crate::stage::{Stage, task};
 async fn a_report_arrives_through_our_own_server() {
     let dir = tempfile::tempdir().unwrap();
     let (calls, mut called) = mpsc::channel(1);
-    let name = tool_name(Role::Solver);
-    let tool = ToolSpecJson { name: name.into(), description: "Hands in.".into(), input_schema: schema(Role::Solver) };
+    let name = Tool::SubmitSolverReport.name();
+    let tool = ToolSpecJson { name: name.into(), description: "Hands in.".into(), input_schema: schema(Tool::SubmitSolverReport) };
     let shelf = Shelf::open(dir.path(), vec![tool], calls).unwrap();
     let mut task = task(dir.path(), "Write done.txt.");
     task.offer = Some(shelf.offer(Path::new(env!("CARGO_BIN_EXE_nightloop"))));
     let engine = tokio::spawn(async move {
         let call = called.recv().await.unwrap();
         call.reply.send(Answer { text: "report accepted".into(), is_error: false }).unwrap();
-        (call.name, Report::parse(Role::Solver, &call.input))
+        (call.name, Report::parse(Tool::SubmitSolverReport, &call.input))
     });
     let seen = Stage::default().play(&task, "").await;
     assert_eq!(seen.finished().text, "I handed it in: report accepted");

@@ -77,7 +77,7 @@ pub fn welcome(theme: Theme, size: Size) -> Operator {
 pub fn ready(theme: Theme, size: Size) -> Operator {
     let Event::RunStarted(started) = &Recorded::demo().stamped(0).event else { panic!("the first event") };
     let prompt = nightloop::playbook::prompts::Prompts::default()
-        .render(nightloop::model::ids::Role::Scout, &started.declaration.criteria())
+        .render(nightloop::model::purpose::Purpose::Scout, &started.declaration.criteria())
         .unwrap();
     let notes = vec![Safe::line("the sandbox is not enforced here: agents and checks run with your rights")];
     let ready = Ready::new((*started.declaration).clone(), Safe::line("/tmp/slug"), Safe::lines(&prompt), notes);

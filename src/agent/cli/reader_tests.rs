@@ -10,6 +10,7 @@ use super::*;
 use crate::model::act::PlanStep;
 use crate::model::ids::Role;
 use crate::model::loop_file::ProgramProfile as P;
+use crate::model::purpose::{Purpose, Tool};
 use crate::model::report::Report;
 
 /// A program that has run.
@@ -91,7 +92,7 @@ fn each_fake_does_its_work_and_hands_in_its_report() {
             let finished = finished.unwrap_or_else(|error| panic!("{} {name}: {error}", profile.name()));
             assert_eq!(place.work().join("done.txt").exists(), role == Role::Solver, "{} {name}", profile.name());
             let report = fenced_report(&finished.text).unwrap();
-            Report::parse(role, &report).unwrap();
+            Report::parse(Purpose::from(role).closing().unwrap(), &report).unwrap();
             assert!(!acts.iter().any(|act| matches!(act, Act::Noted { text } if text.contains("not an event"))));
             assert!(acts.iter().any(|act| matches!(act, Act::Said { .. })), "{}: {acts:?}", profile.name());
         }
@@ -238,7 +239,10 @@ fn codex_counts_its_session_and_a_turn_only_counts_itself() {
     let again = reader.finish(second.exit, &second.stderr).unwrap();
     assert_eq!(again.session, finished.session);
     assert_eq!((again.usage.input_tokens, again.usage.output_tokens), (2000, 200));
-    assert!(Report::parse(Role::Solver, &fenced_report(&again.text).unwrap()).is_ok(), "it remembers its role");
+    assert!(
+        Report::parse(Tool::SubmitSolverReport, &fenced_report(&again.text).unwrap()).is_ok(),
+        "it remembers its role"
+    );
 }
 
 #[test]

@@ -178,6 +178,7 @@ impl Ready {
                         widget::duration(timeout_seconds.saturating_mul(1_000))
                     )
                 }
+                Proof::ExitGate => "decided by the exit gate".to_owned(),
                 Proof::Judged => "judged by the skeptic, with an artifact as evidence".to_owned(),
             };
             let text = format!("{} {}: {}", body.theme.glyphs().bullet, criterion.id, criterion.text);

@@ -71,14 +71,14 @@ impl Driver<'_> {
     pub(super) async fn take_turn(&mut self, key: &str, turn: u32, mut finished: Finished) -> Result<(), EngineError> {
         finished.text = self.secrets().redact(&finished.text).into_owned();
         let call = self.call()?;
-        let name = call.report_tool();
-        let fenced = if call.report_accepted { None } else { cli::fenced_report(&finished.text) };
+        let closing = call.closing_tool().filter(|_| !call.report_accepted);
+        let fenced = closing.and_then(|tool| Some((tool.name(), cli::fenced_report(&finished.text)?)));
         let mut content = Vec::new();
         if !finished.text.trim().is_empty() {
             content.push(json!({"type": "text", "text": finished.text}));
         }
         let mut tool_uses = Vec::new();
-        if let Some(input) = fenced {
+        if let Some((name, input)) = fenced {
             let id = format!("report-{turn}");
             let malformed = !input.is_object();
             content.push(json!({"type": "tool_use", "id": id, "name": name, "input": input}));

@@ -7,7 +7,7 @@ use crate::engine::ask;
 use crate::engine::driver::Driver;
 use crate::engine::error::EngineError;
 use crate::model::digest::Digest;
-use crate::model::ids::Role;
+use crate::model::purpose::Purpose;
 use crate::model::report;
 
 use super::sketch::sketch;
@@ -19,7 +19,7 @@ impl Driver<'_> {
         let call = self.call()?.clone();
         let system = String::from_utf8_lossy(&self.session.blobs.get(&call.started.system)?).into_owned();
         let role = call.role();
-        let report = how_to_report(role, program.takes_tools());
+        let report = how_to_report(call.purpose(), program.takes_tools());
         let report = format!("{}{report}", self.answered_before(&call.started.call));
         let session = program.can_go_on().then(|| call.session.clone()).flatten();
         let messages: Result<Vec<String>, EngineError> = call.messages.iter().map(|m| self.message_text(m)).collect();
@@ -65,8 +65,16 @@ impl Driver<'_> {
 }
 
 /// How a program hands in its report. The fenced block is for programs that cannot reach our tools.
-fn how_to_report(role: Role, takes_tools: bool) -> String {
-    let (fields, tool) = (sketch(&report::schema(role)), report::tool_name(role));
+fn how_to_report(purpose: Purpose, takes_tools: bool) -> String {
+    let Some(tool) = purpose.closing() else {
+        let names: Vec<&str> = purpose.tools().iter().map(|tool| tool.name()).collect();
+        return if names.is_empty() {
+            "When you are done, stop.".to_owned()
+        } else {
+            format!("Use `{}` of the MCP server `nightloop`. When you are done, stop.", names.join("`, `"))
+        };
+    };
+    let fields = sketch(&report::schema(tool));
     let how = if takes_tools {
         format!("Hand in your report with the tool `{tool}` of the MCP server `nightloop`. If you cannot reach it,")
     } else {
@@ -115,11 +123,12 @@ mod tests {
     /// Beside the role's prompt and the capsule a program gets at most this much text from us.
     #[test]
     fn what_we_add_stays_short() {
-        for role in crate::model::ids::Role::ALL {
+        for purpose in Purpose::ALL {
             for takes_tools in [true, false] {
-                let added = how_to_report(role, takes_tools);
-                assert!(added.len() <= 2048, "{role}: {} bytes", added.len());
-                assert!(added.contains(report::tool_name(role)) || !takes_tools);
+                let added = how_to_report(purpose, takes_tools);
+                assert!(added.len() <= 2048, "{purpose}: {} bytes", added.len());
+                let named = purpose.closing().is_none_or(|tool| added.contains(tool.name()));
+                assert!(named || !takes_tools, "{purpose}: {added}");
             }
         }
     }

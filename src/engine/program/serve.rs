@@ -18,9 +18,8 @@ use crate::machine::operator::Decision;
 use crate::model::act::Act;
 use crate::model::decision::{ASK_TOOL, Answer, MAX_DECISIONS, MAX_TEXT, Mode, Request};
 use crate::model::digest::Digest;
-use crate::model::ids::Role;
 use crate::model::learnings::flatten;
-use crate::model::report::{self, Report};
+use crate::model::purpose::Tool;
 use crate::tool::permission::{Verdict, is_critical};
 
 use super::{Attendance, Waiting};
@@ -39,11 +38,11 @@ impl Driver<'_> {
     }
 
     async fn serve_call(&mut self, attendance: &mut Attendance, call: offer::Call) -> Result<(), EngineError> {
-        let role = attendance.role;
-        if call.name == report::tool_name(role) {
-            return self.serve_report(attendance, call).await;
+        let purpose = self.call()?.purpose();
+        if let Some(tool) = Tool::of_name(&call.name).filter(|tool| purpose.tools().contains(tool)) {
+            return self.serve_report(attendance, call, tool).await;
         }
-        if call.name != ASK_TOOL || role == Role::Skeptic {
+        if call.name != ASK_TOOL || !purpose.may_ask() {
             let text = format!("Tool '{}' not found.", flatten(&call.name).chars().take(64).collect::<String>());
             return self.told(attendance, call, text, true).await;
         }
@@ -67,11 +66,16 @@ impl Driver<'_> {
         self.put_before_a_person(attendance, request, why, Waiting::Call(call)).await
     }
 
-    async fn serve_report(&mut self, attendance: &mut Attendance, call: offer::Call) -> Result<(), EngineError> {
+    async fn serve_report(
+        &mut self,
+        attendance: &mut Attendance,
+        call: offer::Call,
+        tool: Tool,
+    ) -> Result<(), EngineError> {
         if self.call()?.report_accepted {
             return self.told(attendance, call, "Your report is in already.".to_owned(), true).await;
         }
-        match Report::parse(attendance.role, &call.input) {
+        match self.admit(tool, &call.input) {
             Err(why) => self.told(attendance, call, why, true).await,
             Ok(report) => {
                 let accepted = ReportAccepted {
@@ -82,9 +86,13 @@ impl Driver<'_> {
                     report,
                 };
                 self.flush(attendance).await?;
+                let ends = accepted.report.ends_call();
                 self.record(accepted).await?;
-                attendance.reported_at = Some(Instant::now());
-                self.told(attendance, call, "Report accepted. Your part is done; stop now.".to_owned(), false).await
+                if ends {
+                    attendance.reported_at = Some(Instant::now());
+                }
+                let text = if ends { "Report accepted. Your part is done; stop now." } else { "Accepted." };
+                self.told(attendance, call, text.to_owned(), false).await
             }
         }
     }

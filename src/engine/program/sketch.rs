@@ -80,21 +80,25 @@ fn kind(schema: &Value) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ids::Role;
+    use crate::model::purpose::Tool;
     use crate::model::report;
 
     #[test]
     fn every_report_in_few_words() {
-        let of = |role| sketch(&report::schema(role));
+        let of = |tool| sketch(&report::schema(tool));
         assert_eq!(
-            of(Role::Solver),
+            of(Tool::SubmitSolverReport),
             r#"{"intent":text,"actions":[text],"files_touched?":[text],"expected_effect?":text,"risk_notes?":[text]}"#
         );
-        let skeptic = of(Role::Skeptic);
+        let skeptic = of(Tool::SubmitSkepticReport);
         for part in [r#""status":"PASS|FAIL|NEED_INFO|BLOCKED""#, r#""met":true|false"#, r#""artifact?":text"#] {
             assert!(skeptic.contains(part), "{skeptic}");
         }
-        assert!(of(Role::Scout).contains(r#""sub_goal?":{"text":text,"check":[text]}"#), "{}", of(Role::Scout));
+        assert!(
+            of(Tool::SubmitScoutReport).contains(r#""sub_goal?":{"text":text,"check":[text]}"#),
+            "{}",
+            of(Tool::SubmitScoutReport)
+        );
     }
 
     #[test]

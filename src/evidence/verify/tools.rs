@@ -30,7 +30,7 @@ impl Tools {
         if state.started.reducer_version < FIRST_REDUCER {
             return Ok(());
         }
-        let call = state.current.as_ref().and_then(|iteration| iteration.call.as_ref());
+        let call = state.call.as_ref();
         match (event, call) {
             (Event::ToolIntended(intended), Some(call)) => check_intent(call, blobs, intended),
             (Event::ToolFinished(finished), Some(call)) if finished.outcome != ToolOutcomeKind::Refused => {

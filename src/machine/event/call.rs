@@ -8,13 +8,20 @@ use crate::model::act::Act;
 use crate::model::decimal::Exact;
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
+use crate::model::purpose::Purpose;
 pub use crate::model::reply::ReplyMove;
-use crate::model::report::Report;
+pub use crate::model::report::Report;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentStarted {
     pub call: String,
     pub role: Role,
+    /// Why it is called; `None`: its role's only purpose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purpose: Option<Purpose>,
+    /// What it is about, where a purpose has several: a task, a group of failures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
     pub agent: String,
     pub backend: String,
     pub model: String,
@@ -262,6 +269,12 @@ pub struct ReportAccepted {
     pub links: BTreeMap<String, Digest>,
     /// The digest of the report as it is rendered.
     pub sha256: Digest,
+}
+
+impl AgentStarted {
+    pub fn purpose(&self) -> Purpose {
+        self.purpose.unwrap_or_else(|| self.role.into())
+    }
 }
 
 /// How an agent's part ended.

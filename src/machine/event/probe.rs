@@ -12,6 +12,10 @@ pub enum Probe {
     Residual,
     Metric(String),
     SubGoal,
+    /// A script of the value playbook.
+    Verification(String),
+    /// The check of a task of the plan.
+    Task(String),
     Security,
     SecurityVersion,
     ApiSurface,
@@ -25,6 +29,8 @@ impl Probe {
             Self::Residual => "residual".to_owned(),
             Self::Metric(id) => format!("metric {id}"),
             Self::SubGoal => "sub-goal".to_owned(),
+            Self::Verification(id) => format!("verification {id}"),
+            Self::Task(id) => format!("check of task {id}"),
             Self::Security => "security".to_owned(),
             Self::SecurityVersion => "security version".to_owned(),
             Self::ApiSurface => "api surface".to_owned(),
@@ -46,6 +52,8 @@ pub enum Phase {
     Replay(u8),
     /// For the pass-gate.
     Gate,
+    /// In a step of the value playbook.
+    Step(u32),
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

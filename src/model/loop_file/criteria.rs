@@ -8,7 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::model::criterion::{Criterion, Proof};
 
-use super::{DEFAULT_CHECK_SECONDS, RoleName};
+use super::DEFAULT_CHECK_SECONDS;
+use crate::model::ids::Role;
 
 /// One acceptance criterion: plain text, or a mapping.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -25,7 +26,7 @@ pub struct CriterionFull {
     pub text: String,
     /// Program and arguments, run by the engine; exit code 0 means met.
     pub check: Option<Vec<String>>,
-    pub judge: Option<RoleName>,
+    pub judge: Option<Role>,
     pub timeout_seconds: Option<u64>,
     /// Globs of files that must not change in the iteration that turns this criterion green.
     pub protects: Option<Vec<String>>,

@@ -125,6 +125,7 @@ fn status_of(iteration: &Iteration, criterion: &Criterion, finding: &Finding) ->
             let result = iteration.probe(Phase::Iteration, &Probe::Criterion(criterion.id.clone()));
             (result.is_some(), result.is_some_and(|result| result.end.passed()))
         }
+        Proof::ExitGate => (false, false),
         Proof::Judged => {
             let report = iteration.skeptic(None).map(|(report, _)| report);
             let judgement = report.and_then(|report| report.judged.iter().find(|j| j.criterion == criterion.id));
@@ -154,14 +155,14 @@ fn how(criterion: &Criterion) -> String {
         Proof::Check { argv, timeout_seconds } => {
             format!("{} (at most {})", argv.join(" "), widget::duration(timeout_seconds.saturating_mul(1_000)))
         }
+        Proof::ExitGate => "decided by the exit gate: every script passes, a fresh judge agrees".to_owned(),
         Proof::Judged => "judged by the skeptic, with an artifact as evidence".to_owned(),
     }
 }
 
 fn is_running(run: &RunState, id: &str) -> bool {
     let wanted = Probe::Criterion(id.to_owned());
-    let open = run.current.as_ref().and_then(|iteration| iteration.open_probe.as_ref());
-    open.is_some_and(|(_, probe)| *probe == wanted) || run.open_baseline_probe.as_ref() == Some(&wanted)
+    run.open_probes.iter().any(|(_, probe)| *probe == wanted)
 }
 
 /// Met or not, at the start and at the end of each iteration.

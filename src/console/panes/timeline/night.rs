@@ -104,7 +104,7 @@ impl Night {
         }
         self.last = at;
         self.spoke = false;
-        let call = state.current.as_ref().and_then(|iteration| iteration.call.as_ref());
+        let call = state.call.as_ref();
         self.asking = call.is_some_and(|call| call.request_open);
         self.limit_until = at + i64::try_from(state.time.waiting_ms).unwrap_or(0);
         self.now = doing(state);
@@ -214,11 +214,10 @@ fn doing(state: &RunState) -> Option<Doing> {
     if state.time.waiting_ms > 0 {
         return Some(Doing::Limit);
     }
-    let current = state.current.as_ref();
-    if state.open_baseline_probe.is_some() || current.is_some_and(|iteration| iteration.open_probe.is_some()) {
+    if !state.open_probes.is_empty() {
         return Some(Doing::Check);
     }
-    if current.is_some_and(|iteration| iteration.call.is_some()) {
+    if state.call.is_some() {
         return Some(Doing::Work);
     }
     Some(match state.state {

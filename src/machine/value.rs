@@ -1,0 +1,519 @@
+//! The folded state of the value playbook. Everything its decisions, its rendered views and the console show.
+//!
+//! Role: fold. Not its role: deciding what comes next (`playbook::value`). Invariant: nothing here is stored
+//! elsewhere; `.loop_state.json` and the plan files are rendered from it and never read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::decision::DecisionId;
+use crate::model::digest::Digest;
+use crate::model::purpose::{Purpose, Tool};
+use crate::model::value::guard::{self, Mutation};
+use crate::model::value::plan::TaskSource;
+use crate::model::value::tools::{Discovery, ResearchReport, StrategyChange, Structured};
+use crate::model::value::{
+    Action, Gate, Outcome, Task, TaskStatus, ValueSettings, Verification, VerificationStatus, Vrc,
+};
+
+use super::call::CallSummary;
+use super::event::{
+    AgentEnd, DocumentsRead, EpicPut, Event, GitFacts, GitFinished, GitOperation, PreflightChecked, Probe, ProbeResult,
+    ReportAccepted, RoundClosed, RoundKept, ServiceHealth, StepBegan, StepFinished, Target,
+};
+use super::run::RunState;
+
+/// A call that a step made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepCall {
+    pub key: String,
+    pub purpose: Purpose,
+    pub subject: Option<String>,
+    pub end: AgentEnd,
+}
+
+/// A step in progress: what it has so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenStep {
+    pub number: u32,
+    pub action: Action,
+    /// The state of things when it began.
+    pub began: Mark,
+    pub calls: Vec<StepCall>,
+    /// What structured tools brought, in order, with the purpose of the call.
+    pub reports: Vec<(Purpose, Structured)>,
+    pub probes: BTreeMap<Probe, ProbeResult>,
+    pub git: Vec<GitFinished>,
+    pub services: Option<Vec<ServiceHealth>>,
+    pub preflight: Option<PreflightChecked>,
+    /// Were the documents, or the scripts, read in this step?
+    pub documents_read: bool,
+    pub scripts_found: bool,
+    /// What the step asked a person, in order.
+    pub decisions: Vec<DecisionId>,
+}
+
+impl OpenStep {
+    /// How often the step has called for this purpose.
+    pub fn calls_for(&self, purpose: Purpose) -> usize {
+        self.calls.iter().filter(|call| call.purpose == purpose).count()
+    }
+
+    /// The latest call for this purpose.
+    pub fn last_call(&self, purpose: Purpose) -> Option<&StepCall> {
+        self.calls.iter().rev().find(|call| call.purpose == purpose)
+    }
+
+    /// The latest thing a tool brought in this step.
+    pub fn last_report(&self, tool: Tool) -> Option<&Structured> {
+        self.reports.iter().rev().map(|(_, report)| report).find(|report| report.tool() == tool)
+    }
+}
+
+/// What was spent, and where the plan stood, at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Mark {
+    pub tokens: u64,
+    pub millis: u64,
+    pub done: usize,
+    pub passed: usize,
+}
+
+/// A finished step: a line of the progress log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepRecord {
+    pub step: u32,
+    pub iteration: Option<u32>,
+    pub action: Action,
+    pub outcome: Outcome,
+    pub detail: String,
+    pub tokens: u64,
+    pub millis: u64,
+}
+
+/// The rounds of one document's refinement.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Refinement {
+    pub rounds: Vec<Round>,
+    pub consensus: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Round {
+    pub kept: RoundKept,
+    pub closed: Option<RoundClosed>,
+}
+
+/// A place to go back to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    pub label: String,
+    pub commit: String,
+    pub step: u32,
+    pub tasks_done: Vec<String>,
+    pub passing: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct GitState {
+    /// `None`: not looked at yet.
+    pub facts: Option<GitFacts>,
+    /// Announced and not finished.
+    pub open: Option<GitOperation>,
+    pub checkpoints: Vec<Checkpoint>,
+    pub restores: u32,
+}
+
+/// The value playbook's part of a run.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ValueState {
+    pub documents: Option<DocumentsRead>,
+    pub gates: BTreeSet<Gate>,
+    pub vision: Refinement,
+    pub prd: Refinement,
+    pub context: Option<Discovery>,
+    /// In the order they were made.
+    pub tasks: Vec<Task>,
+    pub verifications: BTreeMap<String, Verification>,
+    pub vrcs: Vec<Vrc>,
+    pub research: Vec<ResearchReport>,
+    pub log: Vec<StepRecord>,
+    pub step: Option<OpenStep>,
+    /// Numbers are never used twice.
+    pub steps_begun: u32,
+    /// Finished steps of the present iteration.
+    pub in_iteration: Vec<u32>,
+    pub no_progress: u32,
+    pub services: Vec<ServiceHealth>,
+    pub exit_gate_attempts: u32,
+    pub exit_gate_passed: Option<u32>,
+    pub strategy: Option<StrategyChange>,
+    pub strategies: Vec<(u32, StrategyChange)>,
+    pub git: GitState,
+    pub epics: Vec<EpicPut>,
+    pub undone: BTreeSet<u32>,
+    pub undo: Option<u32>,
+    /// Times a judge changed files and was not believed.
+    pub violations: u32,
+}
+
+impl ValueState {
+    pub fn task(&self, id: &str) -> Option<&Task> {
+        self.tasks.iter().find(|task| task.id == id)
+    }
+
+    pub fn latest_vrc(&self) -> Option<&Vrc> {
+        self.vrcs.last()
+    }
+
+    pub fn count(&self, status: VerificationStatus) -> usize {
+        self.verifications.values().filter(|verification| verification.status == status).count()
+    }
+
+    pub fn tasks_with(&self, status: TaskStatus) -> impl Iterator<Item = &Task> {
+        self.tasks.iter().filter(move |task| task.status == status)
+    }
+
+    /// Finished steps of a kind, by the name of their action.
+    pub fn steps_of(&self, name: &str) -> usize {
+        self.log.iter().filter(|record| record.action.name() == name).count()
+    }
+
+    /// Decision-engine steps so far, the open one included.
+    pub fn decision_steps(&self) -> u32 {
+        let done = self.log.iter().filter(|record| record.action.is_decision()).count();
+        let open = self.step.as_ref().is_some_and(|step| step.action.is_decision());
+        u32::try_from(done).unwrap_or(u32::MAX).saturating_add(u32::from(open))
+    }
+
+    pub fn refinement(&self, target: Target) -> &Refinement {
+        match target {
+            Target::Vision => &self.vision,
+            Target::Prd => &self.prd,
+        }
+    }
+
+    /// The epic that is worked on.
+    pub fn current_epic(&self) -> Option<&EpicPut> {
+        self.epics.iter().find(|epic| epic.status == super::event::EpicStatus::InProgress)
+    }
+
+    fn refinement_mut(&mut self, target: Target) -> &mut Refinement {
+        match target {
+            Target::Vision => &mut self.vision,
+            Target::Prd => &mut self.prd,
+        }
+    }
+
+    fn put_task(&mut self, task: Task) {
+        match self.tasks.iter_mut().find(|known| known.id == task.id) {
+            Some(known) => *known = task,
+            None => self.tasks.push(task),
+        }
+    }
+}
+
+/// Who a task made in this step comes from.
+pub fn source_of(action: &Action) -> TaskSource {
+    match action {
+        Action::Gate { gate: Gate::PlanGenerated } => TaskSource::Plan,
+        Action::Gate { .. } => TaskSource::Gate,
+        Action::CriticalEval => TaskSource::CriticalEval,
+        Action::CourseCorrect => TaskSource::CourseCorrection,
+        Action::ExitGate => TaskSource::ExitGate,
+        Action::Vrc { .. } => TaskSource::Vrc,
+        Action::CoherenceEval => TaskSource::Coherence,
+        Action::PlanHealth => TaskSource::PlanHealth,
+        Action::Execute { .. }
+        | Action::GenerateQc
+        | Action::RunQc
+        | Action::Fix { .. }
+        | Action::Research { .. }
+        | Action::InteractivePause
+        | Action::ServiceFix { .. }
+        | Action::EpicBoundary { .. }
+        | Action::Strategy => TaskSource::CourseCorrection,
+    }
+}
+
+/// May this structured report be taken now? The error goes back to the agent.
+pub fn admit(run: &RunState, report: &Structured) -> Result<(), String> {
+    let value = &run.value;
+    let step = value.step.as_ref().ok_or("no step is open")?;
+    match report {
+        Structured::ManageTask(wish) => {
+            guard::judge(&value.tasks, run.value_settings(), source_of(&step.action), step.number, wish).map(|_| ())
+        }
+        Structured::ReportTaskComplete(complete) => match &step.action {
+            Action::Execute { task } if *task == complete.task_id => Ok(()),
+            Action::Execute { task } => Err(format!("this call is for task {task}, not {}", complete.task_id)),
+            _ => Err("no task is being worked on".to_owned()),
+        },
+        Structured::RequestHumanAction(request) => {
+            let id = &request.blocked_task_id;
+            let known = id.is_empty() || value.task(id).is_some();
+            if known { Ok(()) } else { Err(format!("there is no task `{id}`")) }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Folds an event of this playbook.
+pub(super) fn apply(run: &mut RunState, event: &Event) -> Result<(), &'static str> {
+    match event {
+        Event::StepBegan(began) => begin(run, began),
+        Event::StepFinished(finished) => return finish(run, finished),
+        Event::TaskPut(put) => run.value.put_task((*put.task).clone()),
+        Event::DocumentsRead(read) => {
+            run.value.documents = Some(read.clone());
+            if let Some(step) = &mut run.value.step {
+                step.documents_read = true;
+            }
+        }
+        Event::VerificationsFound(found) => {
+            let fresh = found.verifications.iter().map(|one| (one.id.clone(), one.clone()));
+            run.value.verifications = fresh.collect();
+            open_step(run)?.scripts_found = true;
+        }
+        Event::VerificationPut(put) => {
+            run.value.verifications.insert(put.verification.id.clone(), (*put.verification).clone());
+        }
+        Event::VrcTaken(taken) => run.value.vrcs.push(taken.vrc.clone()),
+        Event::ServicesChecked(checked) => {
+            run.value.services.clone_from(&checked.services);
+            if let Some(step) = &mut run.value.step {
+                step.services = Some(checked.services.clone());
+            }
+        }
+        Event::PreflightChecked(checked) => open_step(run)?.preflight = Some(checked.clone()),
+        Event::RoundKept(kept) => {
+            run.value.refinement_mut(kept.target).rounds.push(Round { kept: kept.clone(), closed: None });
+        }
+        Event::RoundClosed(closed) => {
+            let refinement = run.value.refinement_mut(closed.target);
+            let round = refinement.rounds.last_mut().ok_or("no round is open")?;
+            round.closed = Some(closed.clone());
+            if closed.consensus {
+                refinement.consensus = Some(closed.how.clone());
+            }
+        }
+        Event::ResearchKept(kept) => run.value.research.push(kept.brief.clone()),
+        Event::GitIntended(intended) => run.value.git.open = Some(intended.operation.clone()),
+        Event::GitFinished(finished) => git_finished(run, finished),
+        Event::UndoRequested(undo) => run.value.undo = Some(undo.iteration),
+        Event::IterationUndone(undone) => {
+            run.value.undo = None;
+            if undone.problem.is_none() {
+                run.value.undone.insert(undone.iteration);
+            }
+        }
+        Event::EpicPut(put) => match run.value.epics.iter_mut().find(|epic| epic.epic == put.epic) {
+            Some(known) => *known = put.clone(),
+            None => run.value.epics.push(put.clone()),
+        },
+        _ => return Err("it is no event of the value playbook"),
+    }
+    Ok(())
+}
+
+/// Folds an accepted structured report.
+pub(super) fn accept(run: &mut RunState, accepted: &ReportAccepted, purpose: Purpose) {
+    let super::event::Report::Value(report) = &accepted.report else { return };
+    let settings = run.value_settings().clone();
+    let value = &mut run.value;
+    if let Structured::ManageTask(wish) = report
+        && let Some(step) = &value.step
+        && let Ok(mutation) = guard::judge(&value.tasks, &settings, source_of(&step.action), step.number, wish)
+    {
+        match mutation {
+            Mutation::Add(task) | Mutation::Replace(task) => value.put_task(*task),
+            Mutation::Remove(id) => value.tasks.retain(|task| task.id != id),
+        }
+    }
+    match report {
+        Structured::ReportDiscovery(discovery) => value.context = Some(discovery.clone()),
+        Structured::ReportResearch(brief) => value.research.push(brief.clone()),
+        Structured::ReportStrategyChange(change) => {
+            let step = value.step.as_ref().map_or(0, |step| step.number);
+            value.strategy = Some(change.clone());
+            value.strategies.push((step, change.clone()));
+        }
+        _ => {}
+    }
+    if let Some(step) = &mut value.step {
+        step.reports.push((purpose, report.clone()));
+    }
+}
+
+/// Folds the end of a call.
+pub(super) fn call_ended(run: &mut RunState, key: &str, summary: &CallSummary) {
+    if let Some(step) = &mut run.value.step {
+        step.calls.push(StepCall {
+            key: key.to_owned(),
+            purpose: summary.purpose,
+            subject: summary.subject.clone(),
+            end: summary.end.clone(),
+        });
+    }
+}
+
+fn mark(run: &RunState) -> Mark {
+    Mark {
+        tokens: run.spent.tokens(),
+        millis: run.spent.millis,
+        done: run.value.tasks_with(TaskStatus::Done).count(),
+        passed: run.value.count(VerificationStatus::Passed),
+    }
+}
+
+fn begin(run: &mut RunState, began: &StepBegan) {
+    // Before the first iteration the limits of an iteration hold for each step.
+    if run.current.is_none() {
+        run.spent.iteration_millis = 0;
+        run.spent.iteration_tool_calls = 0;
+        run.cut = None;
+    }
+    if began.action == Action::ExitGate {
+        run.value.exit_gate_attempts += 1;
+    }
+    run.value.steps_begun = began.step + 1;
+    run.value.step = Some(OpenStep {
+        number: began.step,
+        action: began.action.clone(),
+        began: mark(run),
+        calls: Vec::new(),
+        reports: Vec::new(),
+        probes: BTreeMap::new(),
+        git: Vec::new(),
+        services: None,
+        preflight: None,
+        documents_read: false,
+        scripts_found: false,
+        decisions: Vec::new(),
+    });
+}
+
+fn finish(run: &mut RunState, finished: &StepFinished) -> Result<(), &'static str> {
+    let step = run.value.step.take().ok_or("no step is open")?;
+    if step.number != finished.step {
+        return Err("another step is open");
+    }
+    let now = mark(run);
+    let iteration = run.current.as_ref().map(super::iteration::Iteration::number);
+    let value = &mut run.value;
+    if let Action::Gate { gate } = step.action
+        && finished.outcome == Outcome::Passed
+    {
+        value.gates.insert(gate);
+    }
+    if step.action == Action::ExitGate && finished.outcome == Outcome::Passed {
+        value.exit_gate_passed = Some(step.number);
+    } else if step.action.is_decision() {
+        // Whatever is done after a passed gate makes it stale.
+        value.exit_gate_passed = None;
+    }
+    if step.action.is_decision() {
+        match finished.outcome {
+            Outcome::Progress | Outcome::Passed => value.no_progress = 0,
+            Outcome::NoProgress | Outcome::Failed => value.no_progress += 1,
+            Outcome::Neutral => {}
+        }
+    }
+    value.in_iteration.push(step.number);
+    value.log.push(StepRecord {
+        step: step.number,
+        iteration,
+        action: step.action,
+        outcome: finished.outcome,
+        detail: finished.detail.clone(),
+        tokens: now.tokens.saturating_sub(step.began.tokens),
+        millis: now.millis.saturating_sub(step.began.millis),
+    });
+    Ok(())
+}
+
+fn git_finished(run: &mut RunState, finished: &GitFinished) {
+    let passing = run.value.verifications.values().filter(|one| one.status == VerificationStatus::Passed);
+    let passing = passing.map(|one| one.id.clone()).collect();
+    let tasks_done = run.value.tasks_with(TaskStatus::Done).map(|task| task.id.clone()).collect();
+    let step = run.value.step.as_ref().map_or(0, |step| step.number);
+    let git = &mut run.value.git;
+    git.open = None;
+    if finished.problem.is_none() {
+        match &finished.operation {
+            GitOperation::Prepare => git.facts = Some(finished.facts.clone()),
+            GitOperation::Checkpoint { label } => {
+                if let Some(commit) = &finished.facts.head {
+                    let (label, commit) = (label.clone(), commit.clone());
+                    git.checkpoints.push(Checkpoint { label, commit, step, tasks_done, passing });
+                }
+            }
+            GitOperation::Restore { .. } => git.restores += 1,
+            GitOperation::Commit { .. } => {}
+        }
+        if let Some(facts) = &mut git.facts {
+            facts.head.clone_from(&finished.facts.head);
+        }
+    } else if finished.operation == GitOperation::Prepare {
+        // Looked at, and not to be used; the playbook decides whether the run may go on so.
+        git.facts = Some(GitFacts { branch: None, ..finished.facts.clone() });
+    }
+    if let Some(step) = &mut run.value.step {
+        step.git.push(finished.clone());
+    }
+}
+
+fn open_step(run: &mut RunState) -> Result<&mut OpenStep, &'static str> {
+    run.value.step.as_mut().ok_or("no step is open")
+}
+
+/// May this event follow?
+pub(super) fn legal(run: &RunState, event: &Event) -> Result<(), String> {
+    let value = &run.value;
+    match event {
+        Event::StepBegan(began) => {
+            if value.step.is_some() {
+                return Err("another step is open".to_owned());
+            }
+            if began.step != value.steps_begun {
+                return Err("steps are numbered without gaps".to_owned());
+            }
+            Ok(())
+        }
+        Event::UndoRequested(undo) => {
+            if run.done.iter().any(|iteration| iteration.number() == undo.iteration) || value.undo.is_none() {
+                Ok(())
+            } else {
+                Err("that iteration cannot be taken back".to_owned())
+            }
+        }
+        Event::IterationUndone(_) => {
+            if value.undo.is_some() {
+                Ok(())
+            } else {
+                Err("nobody asked for that".to_owned())
+            }
+        }
+        // Undoing works between steps, too.
+        Event::GitIntended(_) | Event::GitFinished(_) => Ok(()),
+        _ if value.step.is_none() => Err("no step is open".to_owned()),
+        Event::StepFinished(_) if run.call.is_some() => Err("an agent is still at work".to_owned()),
+        Event::VerificationsFound(found) => {
+            let ids: BTreeSet<&String> = found.verifications.iter().map(|one| &one.id).collect();
+            if ids.len() == found.verifications.len() { Ok(()) } else { Err("an id is used twice".to_owned()) }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A blob a verification's script is kept in.
+pub fn scripts(value: &ValueState) -> impl Iterator<Item = (&str, Digest)> {
+    value.verifications.values().map(|one| (one.path.as_str(), one.script))
+}
+
+impl RunState {
+    /// The `value:` part of the declaration, or its defaults.
+    pub fn value_settings(&self) -> &ValueSettings {
+        static DEFAULTS: std::sync::LazyLock<ValueSettings> = std::sync::LazyLock::new(ValueSettings::default);
+        self.loop_file().value.as_ref().unwrap_or(&DEFAULTS)
+    }
+}

@@ -1,0 +1,1 @@
+//! The process monitor: metrics and triggers, from the folded run alone.

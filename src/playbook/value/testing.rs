@@ -1,0 +1,282 @@
+//! A run in memory for the tests of this playbook: the real machine, the real fold, no engine.
+
+use crate::machine::event::*;
+use crate::machine::fold::{self, Stamped};
+use crate::machine::next::{self, Todo};
+use crate::machine::run::RunState;
+use crate::machine::state::State;
+use crate::machine::step::{self, Input};
+use crate::model::budget;
+use crate::model::decision::{Answer, Patience};
+use crate::model::digest::Digest;
+use crate::model::ids::RunId;
+use crate::model::loop_file;
+use crate::model::purpose::{Purpose, Tool};
+use crate::model::report::Report;
+use crate::model::value::plan::TaskSource;
+use crate::model::value::tools::Structured;
+use crate::model::value::{Task, TaskStatus, Verification, VerificationStatus};
+use crate::playbook;
+
+/// A declaration of this playbook; more can be added with [`Sim::declared`].
+pub const LOOP: &str = "playbook: value\ngoal: Greet people.\nspec: \"1.0\"\nhalting_certificates: [EXACT, CONVERGED]\nR_p: \"0.1\"\nagents:\n  a: { backend: anthropic, model: m }\n";
+
+/// A run that tests push forward event by event.
+pub struct Sim {
+    pub run: RunState,
+    /// Everything that happened.
+    pub events: Vec<Event>,
+    clock: u64,
+}
+
+impl Sim {
+    /// At the beginning of DREAM_GOAL, before any gate. People are waited for.
+    pub fn preparing() -> Self {
+        Self::declared(LOOP, Patience::WAIT)
+    }
+
+    /// In iteration 0 of SPAWN_SUBAGENT, all gates passed; the plan is empty.
+    pub fn working() -> Self {
+        Self::working_with("")
+    }
+
+    /// The same with more lines of loop.yaml, e.g. `value: { max_fix_attempts: 2 }`.
+    pub fn working_with(more: &str) -> Self {
+        let mut sim = Self::declared(&format!("{LOOP}{more}\n"), Patience::WAIT);
+        sim.run.value.gates = crate::model::value::Gate::ALL.into();
+        sim.run.baseline.tree = Some(Digest::of(b"tree"));
+        sim.run.baseline.residual = Some(None);
+        sim.run.plan = Some(Digest::of(b"plan"));
+        let (from, to) = (State::DreamGoal, State::SpawnSubagent);
+        sim.record(StateEntered { from, to, why: String::new() });
+        sim.begin_iteration();
+        sim
+    }
+
+    pub fn declared(text: &str, patience: Patience) -> Self {
+        let declaration = loop_file::parse(text, "loop.yaml").unwrap();
+        let started = RunStarted {
+            run: RunId::parse("01ARZ3NDEKTSV4RRFFQ69G5FAV").unwrap(),
+            engine_version: "0".into(),
+            reducer_version: REDUCER_VERSION,
+            started: "2026-01-01T00:00:00Z".into(),
+            loop_sha256: Digest::of(b"loop"),
+            budget: budget::effective(&declaration.budget, declaration.profile),
+            declaration: Box::new(declaration),
+            sandbox: "none".into(),
+            remembered: Vec::new(),
+            warnings: Vec::new(),
+            patience,
+        };
+        let first = Stamped { seq: 0, ts: "t".into(), mono_ms: 0, boot: "b".into(), event: started.into() };
+        let mut sim = Self { run: fold::start(&first).unwrap(), events: Vec::new(), clock: 0 };
+        for (from, to) in [
+            (State::Init, State::IntakeGoal),
+            (State::IntakeGoal, State::NullCheck),
+            (State::NullCheck, State::DreamGoal),
+        ] {
+            sim.record(StateEntered { from, to, why: String::new() });
+        }
+        sim
+    }
+
+    pub fn begin_iteration(&mut self) {
+        let iteration = self.run.iteration_number();
+        let capsule = Digest::of(b"capsule");
+        self.record(IterationBegan {
+            iteration,
+            capsule,
+            capsule_replay_sha256: capsule,
+            rebuilt: false,
+            bleeds: false,
+            carries_questions: true,
+        });
+    }
+
+    /// What the machine wants next.
+    pub fn todo(&self) -> Todo {
+        next::next(&self.run, playbook::of(loop_file::Playbook::Value))
+    }
+
+    /// Folds one event; fails the test if it is not legal.
+    #[track_caller]
+    pub fn record(&mut self, event: impl Into<Event>) {
+        let event = event.into();
+        self.clock += 1;
+        let stamped = Stamped {
+            seq: self.run.next_seq,
+            ts: "2026-01-01T00:00:00Z".into(),
+            mono_ms: self.clock,
+            boot: "b".into(),
+            event: event.clone(),
+        };
+        fold::apply(&mut self.run, &stamped).unwrap();
+        self.events.push(event);
+    }
+
+    /// Lets the machine decide once and folds what it says; returns that.
+    #[track_caller]
+    pub fn proceed(&mut self) -> Vec<Event> {
+        assert_eq!(self.todo(), Todo::Proceed);
+        let events = step::step(&self.run, playbook::of(loop_file::Playbook::Value), Input::Proceed);
+        assert!(!events.is_empty(), "the machine has nothing to say: {:?}", self.run.value.step);
+        for event in &events {
+            self.record(event.clone());
+        }
+        events
+    }
+
+    /// Lets the machine decide until it wants something else.
+    #[track_caller]
+    pub fn settle(&mut self) -> Todo {
+        for _ in 0..50 {
+            match self.todo() {
+                Todo::Proceed => {
+                    self.proceed();
+                }
+                other => return other,
+            }
+        }
+        panic!("the machine goes in circles: {:?}", self.events.iter().rev().take(12).collect::<Vec<_>>());
+    }
+
+    /// Plays the agent that the machine wants now: it must be for this purpose. Reports are admitted as the engine
+    /// does; rejected ones are returned.
+    #[track_caller]
+    pub fn agent(&mut self, purpose: Purpose, reports: Vec<Structured>) -> Vec<String> {
+        let end = if purpose.closing().is_none() || reports.iter().any(|r| Some(r.tool()) == purpose.closing()) {
+            AgentEnd::Reported
+        } else {
+            AgentEnd::NoReport
+        };
+        self.agent_ends(purpose, reports, end)
+    }
+
+    #[track_caller]
+    pub fn agent_ends(&mut self, purpose: Purpose, reports: Vec<Structured>, end: AgentEnd) -> Vec<String> {
+        let Todo::StartAgent { purpose: wanted, subject, .. } = self.settle() else {
+            panic!("no agent is wanted, but {:?}", self.todo());
+        };
+        assert_eq!(wanted, purpose);
+        let call = self.run.next_call_key(purpose, None);
+        let blob = Digest::of(b"blob");
+        self.record(AgentStarted {
+            call: call.clone(),
+            role: purpose.role(),
+            purpose: Some(purpose),
+            subject,
+            agent: "a".into(),
+            backend: "anthropic".into(),
+            model: "m".into(),
+            system: blob,
+            tools: blob,
+            message: blob,
+            paraphrase: None,
+        });
+        let mut rejected = Vec::new();
+        for (number, report) in reports.into_iter().enumerate() {
+            assert!(purpose.tools().contains(&report.tool()), "{purpose} has no {}", report.tool());
+            if let Err(why) = crate::machine::value::admit(&self.run, &report) {
+                rejected.push(why);
+                continue;
+            }
+            self.record(ReportAccepted {
+                call: call.clone(),
+                id: format!("t{number}"),
+                report: Report::Value(report),
+                links: Default::default(),
+                sha256: blob,
+            });
+        }
+        self.record(AgentFinished { call, role: purpose.role(), end });
+        rejected
+    }
+
+    /// The result of a probe of the open step.
+    pub fn probe(&mut self, probe: Probe, passes: bool) {
+        let phase = Phase::Step(self.run.value.step.as_ref().unwrap().number);
+        self.record(ProbeStarted { phase, probe: probe.clone(), argv: vec!["x".into()] });
+        self.record(ProbeFinished { phase, probe, result: result(passes) });
+    }
+
+    /// Answers the open decision.
+    #[track_caller]
+    pub fn answer(&mut self, answer: Answer) {
+        let id = self.run.operator.open().next().expect("no decision is open").id;
+        self.record(DecisionAnswered { id, answer, note: None, by: "tester".into() });
+    }
+
+    /// Puts a task into the plan as if it had been planned.
+    pub fn task(&mut self, id: &str, status: TaskStatus, dependencies: &[&str]) {
+        let mut task = task(id);
+        task.status = status;
+        task.dependencies = dependencies.iter().map(|id| (*id).to_owned()).collect();
+        self.run.value.tasks.push(task);
+    }
+
+    pub fn verification(&mut self, id: &str, status: VerificationStatus) {
+        self.run.value.verifications.insert(id.to_owned(), verification(id, status));
+    }
+}
+
+pub fn task(id: &str) -> Task {
+    Task {
+        id: id.to_owned(),
+        status: TaskStatus::Pending,
+        source: TaskSource::Plan,
+        description: format!("Build {id}."),
+        value: "Someone is greeted.".into(),
+        acceptance: "It greets.".into(),
+        prd_section: None,
+        dependencies: Vec::new(),
+        phase: None,
+        epic: None,
+        files_expected: Vec::new(),
+        check: None,
+        blocked_reason: None,
+        retries: 0,
+        files_created: Vec::new(),
+        files_modified: Vec::new(),
+        notes: String::new(),
+        health_checked: false,
+        created_in: 0,
+        done_in: None,
+    }
+}
+
+pub fn verification(id: &str, status: VerificationStatus) -> Verification {
+    let category = id.split('/').next().unwrap_or(id).to_owned();
+    Verification {
+        id: id.to_owned(),
+        path: format!(".loop/verifications/{id}.sh"),
+        category,
+        script: Digest::of(id.as_bytes()),
+        executable: true,
+        requires: Vec::new(),
+        status,
+        runs: 0,
+        fix_attempts: 0,
+        researched: false,
+        corrected: false,
+        failures: Vec::new(),
+        first_passed_in: None,
+    }
+}
+
+pub fn result(passes: bool) -> ProbeResult {
+    ProbeResult {
+        end: ProbeEnd::Exited(i32::from(!passes)),
+        output: Digest::of(b"output"),
+        stdout_sha256: Digest::of(b"output"),
+        output_bytes: 6,
+        last_line: Some(if passes { "ok" } else { "expected 1, got 2" }.into()),
+        removed_lines: None,
+        millis: 1,
+    }
+}
+
+/// Input JSON as a structured report; fails the test if it does not fit.
+#[track_caller]
+pub fn report(tool: Tool, input: serde_json::Value) -> Structured {
+    Structured::parse(tool, &input).unwrap().unwrap()
+}
