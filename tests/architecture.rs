@@ -13,9 +13,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("playbook", &["model", "machine"]),
     ("agent", &["model"]),
     ("tool", &["model"]),
-    ("evidence", &["model", "machine", "journal", "tool"]),
+    ("evidence", &["model", "machine", "journal", "playbook", "tool"]),
     ("engine", &["model", "machine", "journal", "playbook", "agent", "tool", "evidence"]),
-    ("console", &["model", "machine", "journal", "evidence", "engine"]),
+    ("console", &["model", "machine", "journal", "playbook", "evidence", "engine"]),
     ("cli", &["model", "machine", "journal", "playbook", "agent", "tool", "evidence", "engine", "console"]),
 ];
 

@@ -60,7 +60,7 @@ fn resumed() -> RunResumed {
 
 /// The tool call of the present reply that asks a person.
 fn asker(state: &RunState) -> AskedBy {
-    let call = state.current.as_ref().unwrap().call.as_ref().unwrap();
+    let call = state.call.as_ref().unwrap();
     let tool = call.tools.iter().find(|tool| tool.tool_use.name == ASK_TOOL).unwrap();
     AskedBy { call: call.started.call.clone(), turn: call.turn, tool: tool.tool_use.id.clone() }
 }
@@ -147,7 +147,7 @@ fn waiting_for_a_person_costs_no_budget() {
 #[test]
 fn a_word_that_was_not_answered_waits_for_the_next_call() {
     let mut state = before("llm.responded", 3);
-    let call = state.current.as_ref().unwrap().call.as_ref().unwrap();
+    let call = state.call.as_ref().unwrap();
     let (key, role) = (call.started.call.clone(), call.started.role);
     then(&mut state, SteerQueued { number: 1, text: "Mind the tests.".into(), by: "ada".into() }, 1).unwrap();
     then(&mut state, SteerDelivered { numbers: vec![1], call: key.clone() }, 1).unwrap();

@@ -18,7 +18,6 @@ use crate::engine::host::runtime;
 use crate::engine::places::{self, StateRoot};
 use crate::engine::session::read_declaration;
 use crate::engine::signals::STOP_FILE;
-use crate::model::ids::Role;
 use crate::model::loop_file::{LoopFile, SandboxDecl};
 use crate::tool::sandbox;
 
@@ -94,7 +93,7 @@ impl Findings {
 
 fn look_at(here: &Path, file: &LoopFile, findings: &mut Findings) {
     let without: Vec<&str> =
-        Role::ALL.into_iter().filter(|role| file.agent_for(*role).is_none()).map(Role::name).collect();
+        file.playbook.roles().iter().filter(|role| file.agent_for(**role).is_none()).map(|role| role.name()).collect();
     if !without.is_empty() {
         findings
             .note(Err(format!("none for {}; add one under `agents`", without.join(", "))), "an agent for each role");

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::model::digest::Digest;
 use crate::model::diagnose;
+use crate::model::digest::Digest;
 use crate::model::ids::RunId;
 use crate::model::purpose::Purpose;
 use crate::playbook::prompts::{self, Prompts};
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(found.render(Purpose::Scout, &[]).unwrap(), "Look.");
         for (name, text, expected) in [
             ("solver.md", "---\nvariables: [x]\n---\n{{ x }}", "solver.md: there is no variable `x`"),
-            ("sovler.md", "---\nvariables: []\n---\nx", "no role is called `sovler`; there are scout.md, solver.md"),
+            ("sovler.md", "---\nvariables: []\n---\nx", "no prompt is called `sovler`; is `solver.md` meant?"),
             ("skeptic.md", &"x".repeat(20_000), "a prompt is a file of at most 16384 bytes"),
         ] {
             fs::write(prompts.join(name), text).unwrap();

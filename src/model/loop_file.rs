@@ -96,6 +96,31 @@ pub enum Playbook {
     Value,
 }
 
+impl Playbook {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Swarm => "swarm",
+            Self::Value => "value",
+        }
+    }
+
+    /// Who works in it, in the order of the work.
+    pub const fn roles(self) -> &'static [Role] {
+        match self {
+            Self::Swarm => &[Role::Scout, Role::Solver, Role::Skeptic],
+            Self::Value => &[
+                Role::Reasoner,
+                Role::Researcher,
+                Role::Builder,
+                Role::Qc,
+                Role::Classifier,
+                Role::Fixer,
+                Role::Evaluator,
+            ],
+        }
+    }
+}
+
 /// Surfaces that raise the default rung to 65537.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

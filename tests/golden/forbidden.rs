@@ -75,7 +75,7 @@ fn push(state: &mut RunState, event: impl Into<Event>) {
 fn found(mut state: RunState, name: ForbiddenState, status: ExitStatus, reason: StopReason) {
     let violation = forbidden::detect(&state).unwrap_or_else(|| panic!("{name} was not found"));
     assert_eq!((violation.forbidden, violation.status, violation.stop_reason), (name, status, reason));
-    let events = step(&state, Input::Proceed);
+    let events = step(&state, nightloop::playbook::of(state.loop_file().playbook), Input::Proceed);
     let [Event::RunHalted(halted)] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!((halted.forbidden_state, halted.status, halted.stop_reason), (Some(name), status, reason));
     push(&mut state, halted.clone());
@@ -86,7 +86,7 @@ fn found(mut state: RunState, name: ForbiddenState, status: ExitStatus, reason: 
 #[track_caller]
 fn rejected(state: &RunState, event: impl Into<Event>, why: &str) {
     let event = event.into();
-    let events = step(state, Input::Record(event.clone().into()));
+    let events = step(state, nightloop::playbook::of(state.loop_file().playbook), Input::Record(event.clone().into()));
     let [Event::InputRejected(rejection)] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!((rejection.input.as_str(), rejection.state), (event.kind(), state.state));
     assert!(rejection.why.contains(why), "{}", rejection.why);
@@ -159,8 +159,8 @@ fn prove(name: ForbiddenState) {
             assert_eq!(violation.stop_reason, StopReason::ConvergenceClaimWithoutRpCertificate);
         }
         ForbiddenState::StackedSpeculativeIterations => {
-            let state = folded(keep, |state| state.current.as_ref().is_some_and(|it| it.call.is_some()));
-            let started = state.current.as_ref().unwrap().call.as_ref().unwrap().started.clone();
+            let state = folded(keep, |state| state.call.is_some());
+            let started = state.call.as_ref().unwrap().started.clone();
             rejected(&state, started, name.name());
             rejected(&state, IterationBegan { iteration: 1, ..began() }, "still running");
         }

@@ -170,7 +170,7 @@ fn a_thousand_resumes_send_the_same_bytes() {
             fold_record(&mut folded, record).unwrap();
             requested += usize::from(record.kind == "llm.requested");
             let state = folded.as_ref().unwrap();
-            let Some(open) = state.current.as_ref().and_then(|iteration| iteration.call.as_ref()) else { continue };
+            let Some(open) = state.call.as_ref() else { continue };
             // A fresh engine knows nothing but the journal and the blobs.
             let body = conversation::request(open, &setup, &blobs, &mut Messages::new()).unwrap().body();
             rebuilt += 1;

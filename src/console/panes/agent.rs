@@ -159,12 +159,10 @@ impl AgentPane {
     }
 
     fn next_role(&self) -> Option<ids::Role> {
+        let mut after = ids::Role::ALL.into_iter().filter(|role| self.transcript.speaks(*role));
         match self.transcript.only() {
-            None => ids::Role::ALL.first().copied(),
-            Some(role) => {
-                let at = ids::Role::ALL.iter().position(|other| *other == role)?;
-                ids::Role::ALL.get(at + 1).copied()
-            }
+            None => after.next(),
+            Some(role) => after.find(|other| *other > role),
         }
     }
 

@@ -16,7 +16,6 @@ use crate::console::widget;
 use crate::model::budget;
 use crate::model::criterion::Proof;
 use crate::model::decision::{Mode, Patience};
-use crate::model::ids;
 use crate::model::learnings::SpecVersion;
 use crate::model::loop_file::{LoopFile, SandboxMode};
 use crate::model::safe::Safe;
@@ -144,9 +143,10 @@ impl Ready {
             SpecVersion::V1 => "1.0",
             SpecVersion::V2 => "2.0",
         };
-        let roles = ids::Role::ALL.map(ids::Role::name).join(" → ");
+        let roles: Vec<_> = declared.playbook.roles().iter().map(|role| role.name()).collect();
+        let roles = roles.join(" → ");
         let roles = if body.theme.glyphs().braille { roles } else { roles.replace('→', ">") };
-        body.entry("playbook", &format!("swarm: {roles}, spec {spec}"), Role::Text);
+        body.entry("playbook", &format!("{}: {roles}, spec {spec}", declared.playbook.name()), Role::Text);
         let certificates: Vec<&str> = declared.certificates().into_iter().map(|kind| kind.name()).collect();
         let (r_p, said) = declared.r_p();
         let default = if said { "" } else { " (default)" };
@@ -222,8 +222,8 @@ impl Ready {
 
     fn who(&self, body: &mut Body<'_>) {
         let mut agents: Vec<(Vec<&str>, String, Role)> = Vec::new();
-        for role in ids::Role::ALL {
-            let (text, look) = match self.declared.agent_for(role) {
+        for role in self.declared.playbook.roles() {
+            let (text, look) = match self.declared.agent_for(*role) {
                 Some((agent, decl)) => {
                     let program = decl.command.as_ref().and_then(|argv| argv.first());
                     let program = program.map(|path| path.rsplit('/').next().unwrap_or(path));

@@ -176,6 +176,11 @@ impl Transcript {
         changed
     }
 
+    /// Is there anything of this role?
+    pub fn speaks(&self, role: Role) -> bool {
+        self.items.iter().any(|item| item.role == Some(role))
+    }
+
     pub fn show_only(&mut self, role: Option<Role>) {
         self.only = role;
         self.lay_out_all();
