@@ -244,7 +244,7 @@ impl Story {
             } else if state.state == State::SpawnSubagent {
                 break;
             } else {
-                let events = step(state, Input::Proceed);
+                let events = step(state, nightloop::playbook::of(state.loop_file().playbook), Input::Proceed);
                 self.append(events);
             }
         }
@@ -263,6 +263,8 @@ impl Story {
             AgentStarted {
                 call: iteration::call_key(0, Role::Scout, None),
                 role: Role::Scout,
+                purpose: None,
+                subject: None,
                 agent: "a".into(),
                 backend: "anthropic".into(),
                 model: "m".into(),

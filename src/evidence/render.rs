@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::journal::{Blobs, JournalError};
 use crate::machine::alignment;
-use crate::machine::document::{self, EVIDENCE_ROOT, iteration_dir, report_path};
+use crate::machine::document::{self, EVIDENCE_ROOT, iteration_dir, report_path, step_output_path};
 use crate::machine::event::{Phase, Probe};
 use crate::machine::iteration::Iteration;
 use crate::machine::ledger::Used;
@@ -74,9 +74,12 @@ pub fn of_iteration(state: &RunState, iteration: &Iteration, blobs: &Blobs) -> R
         add(format!("{dir}/artifacts.json"), document::text(&document::artifacts(iteration)).into_bytes(), "artifact");
     }
     for ((phase, probe), result) in &iteration.probes {
-        if let (Phase::Iteration, Probe::Criterion(id)) = (phase, probe) {
-            add(check_output_path(number, id), blobs.get(&result.output)?, "test");
-        }
+        let path = match (phase, probe) {
+            (Phase::Iteration, Probe::Criterion(id)) => check_output_path(number, id),
+            (Phase::Step(step), probe) => step_output_path(number, *step, probe),
+            _ => continue,
+        };
+        add(path, blobs.get(&result.output)?, "test");
     }
     if let Some(certificate) = document::certificate(iteration) {
         add(format!("{dir}/certificate.json"), document::text(&certificate).into_bytes(), "proof");

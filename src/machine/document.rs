@@ -10,7 +10,7 @@ use crate::model::digest::Digest;
 use crate::model::learnings::{self, SpecVersion};
 use crate::model::report::Report;
 
-use super::event::ChangeKind;
+use super::event::{ChangeKind, Probe};
 use super::iteration::Iteration;
 use super::run::RunState;
 
@@ -117,6 +117,13 @@ pub fn report(report: &Report) -> String {
 pub fn report_path(iteration: u32, call: &str) -> String {
     let name = call.split_once('.').map_or(call, |(_, rest)| rest);
     format!("{}/reports/{name}.json", iteration_dir(iteration))
+}
+
+/// Where the output of a check that ran in a step is kept.
+pub fn step_output_path(iteration: u32, step: u32, probe: &Probe) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '_' };
+    let name: String = probe.name().chars().map(plain).collect();
+    format!("{}/steps/{step}_{name}.txt", iteration_dir(iteration))
 }
 
 /// iter_N/certificate.json.

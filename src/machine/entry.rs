@@ -13,6 +13,7 @@ use crate::model::lane::Lane;
 use crate::model::learnings::{
     self, Claim, Entry, GlowLine, Link, Measures, NorthstarDirection, Operators, ResidualDirection, SpecVersion,
 };
+use crate::model::loop_file::Playbook;
 use crate::model::northstar::{self, Metric};
 use crate::model::report::ReportedClaim;
 
@@ -22,6 +23,7 @@ use super::event::{AgentEnd, Answer, Phase, Probe};
 use super::iteration::Iteration;
 use super::measure;
 use super::run::RunState;
+use super::value::learned;
 
 /// A score above this without a win is worth a warning.
 const HIGH_GLOW: u32 = 60;
@@ -68,6 +70,10 @@ fn build_entry(state: &RunState, iteration: &Iteration, certificate: &Certificat
         })
         .collect();
     let mut failed = engine_failures(state, iteration, certificate);
+    if state.loop_file().playbook == Playbook::Value {
+        succeeded.extend(learned::succeeded(state, iteration));
+        failed.extend(learned::failed(state, iteration));
+    }
     if let Some((report, links)) = iteration.skeptic(None) {
         let resolve = |claim: &ReportedClaim| resolve_claim(claim, |path| links.get(path).copied());
         succeeded.extend(report.succeeded.iter().map(resolve));
@@ -75,7 +81,7 @@ fn build_entry(state: &RunState, iteration: &Iteration, certificate: &Certificat
     }
     Entry {
         iteration: iteration.number(),
-        tried: tried(iteration),
+        tried: tried(state, iteration),
         succeeded,
         failed,
         measures: measures(state, iteration, certificate),
@@ -94,7 +100,10 @@ fn lines_added(state: &RunState, entry: &Entry) -> i64 {
 }
 
 /// What was tried: the solver's own list, else what is known without it.
-fn tried(iteration: &Iteration) -> Vec<String> {
+fn tried(state: &RunState, iteration: &Iteration) -> Vec<String> {
+    if state.loop_file().playbook == Playbook::Value {
+        return learned::tried(state, iteration).iter().map(|line| clean(line)).collect();
+    }
     if let Some(report) = iteration.solver() {
         return report.actions.iter().map(|action| clean(action)).collect();
     }
@@ -215,6 +224,12 @@ fn open_questions(state: &RunState, iteration: &Iteration, certificate: &Certifi
     if !asked.is_empty() {
         return asked.iter().map(|question| clean(question)).collect();
     }
+    if state.loop_file().playbook == Playbook::Value {
+        let open = learned::open_questions(state);
+        if !open.is_empty() {
+            return open.iter().map(|question| clean(question)).collect();
+        }
+    }
     // Nobody asked: what is still open is the question.
     let open = certificate.acceptance_criteria_checklist.iter().filter(|finding| !finding.met);
     let questions: Vec<String> = open.map(|f| format!("What does `{}` still need? ({})", f.id, f.why)).collect();
@@ -291,7 +306,8 @@ fn glow_facts(state: &RunState, iteration: &Iteration, certificate: &Certificate
         claim_lanes: new_claims.map(|claim| claim.lane).collect(),
         metric_moved: metric_moved(state, iteration),
         linked_metric: linked,
-        sub_goal_done: sub_goal(Phase::Scouted) == Some(false) && sub_goal(Phase::Iteration) == Some(true),
+        sub_goal_done: (sub_goal(Phase::Scouted) == Some(false) && sub_goal(Phase::Iteration) == Some(true))
+            || learned::part_done(state, iteration),
     }
 }
 

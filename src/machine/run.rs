@@ -24,6 +24,9 @@ use super::operator::Operator;
 use super::state::State;
 use super::value::ValueState;
 
+/// The Northstar metric that value checks measure.
+pub const VALUE_SCORE: &str = "value_score";
+
 /// Facts from before the first iteration.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Baseline {
@@ -230,7 +233,15 @@ impl RunState {
     }
 
     pub fn metrics_at_baseline(&self) -> Vec<Metric> {
-        self.metrics_with(|probe| self.baseline.probes.get(probe).and_then(measured_text))
+        self.metrics_with(|probe| {
+            self.value_as_metric(probe, None).or_else(|| self.baseline.probes.get(probe).and_then(measured_text))
+        })
+    }
+
+    /// The value playbook measures one metric by itself: the value score.
+    fn value_as_metric(&self, probe: &Probe, iteration: Option<u32>) -> Option<String> {
+        let is_score = matches!(probe, Probe::Metric(id) if id == VALUE_SCORE);
+        is_score.then(|| self.value.vrc_at_end_of(iteration))?.map(|vrc| vrc.value_score.to_string())
     }
 
     /// The metrics as known at the end of an iteration: a measurement that failed leaves the last one standing.
@@ -239,7 +250,11 @@ impl RunState {
             let so_far = self.iterations().filter(|it| it.number() <= iteration.number());
             so_far.rev().find_map(|it| it.probe(Phase::Iteration, probe).and_then(measured_text))
         };
-        self.metrics_with(|probe| measured(probe).or_else(|| self.baseline.probes.get(probe).and_then(measured_text)))
+        self.metrics_with(|probe| {
+            let by_value = self.value_as_metric(probe, Some(iteration.number()));
+            let at_start = || self.baseline.probes.get(probe).and_then(measured_text);
+            by_value.or_else(|| measured(probe)).or_else(at_start)
+        })
     }
 
     /// The header of the run's section in AGENTS.md.

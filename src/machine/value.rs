@@ -3,6 +3,8 @@
 //! Role: fold. Not its role: deciding what comes next (`playbook::value`). Invariant: nothing here is stored
 //! elsewhere; `.loop_state.json` and the plan files are rendered from it and never read.
 
+pub mod learned;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::decision::DecisionId;
@@ -140,6 +142,8 @@ pub struct ValueState {
     pub step: Option<OpenStep>,
     /// Numbers are never used twice.
     pub steps_begun: u32,
+    /// The first step of each iteration.
+    pub iteration_starts: Vec<u32>,
     /// Finished steps of the present iteration.
     pub in_iteration: Vec<u32>,
     pub no_progress: u32,
@@ -163,6 +167,13 @@ impl ValueState {
 
     pub fn latest_vrc(&self) -> Option<&Vrc> {
         self.vrcs.last()
+    }
+
+    /// The latest check at the end of an iteration; `None`: before the first one.
+    pub fn vrc_at_end_of(&self, iteration: Option<u32>) -> Option<&Vrc> {
+        let next = iteration.map_or(0, |number| number as usize + 1);
+        let before = self.iteration_starts.get(next).copied().unwrap_or(u32::MAX);
+        self.vrcs.iter().rev().find(|vrc| vrc.step < before)
     }
 
     pub fn count(&self, status: VerificationStatus) -> usize {
