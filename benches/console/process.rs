@@ -86,14 +86,14 @@ impl Shown {
 
 fn workspace(dir: &Path) {
     for (name, text) in [
-        ("loop.yaml", include_str!("../../assets/demo/loop.yaml")),
-        ("NORTHSTAR.md", include_str!("../../assets/demo/NORTHSTAR.md")),
-        ("PRD.md", include_str!("../../assets/demo/PRD.md")),
-        ("rehearsal.yaml", include_str!("../../assets/demo/rehearsal.yaml")),
-        ("slug.sh", include_str!("../../assets/demo/slug.sh")),
-        ("checks/run.sh", include_str!("../../assets/demo/checks/run.sh")),
-        ("checks/count-failing.sh", include_str!("../../assets/demo/checks/count-failing.sh")),
-        ("checks/count-passing.sh", include_str!("../../assets/demo/checks/count-passing.sh")),
+        ("loop.yaml", include_str!("../../assets/demo/swarm/loop.yaml")),
+        ("NORTHSTAR.md", include_str!("../../assets/demo/swarm/NORTHSTAR.md")),
+        ("PRD.md", include_str!("../../assets/demo/swarm/PRD.md")),
+        ("rehearsal.yaml", include_str!("../../assets/demo/swarm/rehearsal.yaml")),
+        ("slug.sh", include_str!("../../assets/demo/swarm/slug.sh")),
+        ("checks/run.sh", include_str!("../../assets/demo/swarm/checks/run.sh")),
+        ("checks/count-failing.sh", include_str!("../../assets/demo/swarm/checks/count-failing.sh")),
+        ("checks/count-passing.sh", include_str!("../../assets/demo/swarm/checks/count-passing.sh")),
     ] {
         let path = dir.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -16,8 +16,9 @@ use crate::model::decision::{Answer, Request};
 
 /// Who answers, for the record.
 const NAME: &str = "demo --auto";
-/// What a person would put into titles.txt.
-const TITLES: &str = "Hello, World!\nTen  Things You Did Not Know\n";
+/// What a person would do: the file that is asked for, and its content.
+const DEEDS: [(&str, &str); 2] =
+    [("titles.txt", "Hello, World!\nTen  Things You Did Not Know\n"), ("notes.conf", "NOTES_FILE=my-notes.txt\n")];
 
 /// Answers everything this run asks, after a moment in which it can be read.
 pub fn answer_all(hub: Hub, run_dir: RunDir, orders: Orders, workspace: PathBuf, moment: Duration) {
@@ -56,15 +57,17 @@ async fn answer(hub: Hub, run_dir: RunDir, orders: Orders, workspace: PathBuf, m
 
 fn fitting(decision: &Decision, workspace: &std::path::Path) -> Option<Answer> {
     Some(match &decision.request {
-        Request::HumanAction { .. } => {
-            std::fs::write(workspace.join("titles.txt"), TITLES).ok()?;
+        Request::HumanAction { instructions, .. } => {
+            for (name, content) in DEEDS.iter().filter(|(name, _)| instructions.contains(name)) {
+                std::fs::write(workspace.join(name), content).ok()?;
+            }
             Answer::Done
         }
         Request::Refinement { after, .. } => Answer::Approve { result: *after },
         Request::Question { choices, .. } => Answer::Text(choices.first()?.clone()),
         Request::Permission { .. } => Answer::Allow,
-        Request::Vision { .. }
-        | Request::Tampering { .. }
+        Request::Vision { .. } => Answer::Acknowledge,
+        Request::Tampering { .. }
         | Request::Escalation { .. }
         | Request::SpendLimit { .. } => return None,
     })

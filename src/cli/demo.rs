@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::agent::rehearsal::Speed;
 use crate::engine::error::EngineError;
@@ -20,8 +20,20 @@ use super::run::{Answers, Manner};
 use super::watch::{self, Look, Plan};
 use super::{Outcome, run, text};
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Show {
+    /// Scout, Solver and Skeptic repair a script.
+    #[default]
+    Swarm,
+    /// A vision becomes a small tool.
+    Value,
+}
+
 #[derive(Debug, Args)]
 pub struct Options {
+    /// Which playbook to show.
+    #[arg(value_enum, default_value = "swarm", value_name = "PLAYBOOK")]
+    show: Show,
     /// Play the model's pauses this many times as fast as written.
     #[arg(long, value_name = "N")]
     speed: Option<f64>,
@@ -46,16 +58,25 @@ const CONSOLE_SPEED: f64 = 0.4;
 /// How long a question stands before `--auto` answers it, in the console.
 const AUTO_PAUSE: Duration = Duration::from_secs(4);
 
-/// The demo's workspace.
-const FILES: &[(&str, &str)] = &[
-    ("loop.yaml", include_str!("../../assets/demo/loop.yaml")),
-    ("NORTHSTAR.md", include_str!("../../assets/demo/NORTHSTAR.md")),
-    ("PRD.md", include_str!("../../assets/demo/PRD.md")),
-    ("rehearsal.yaml", include_str!("../../assets/demo/rehearsal.yaml")),
-    ("slug.sh", include_str!("../../assets/demo/slug.sh")),
-    ("checks/run.sh", include_str!("../../assets/demo/checks/run.sh")),
-    ("checks/count-failing.sh", include_str!("../../assets/demo/checks/count-failing.sh")),
-    ("checks/count-passing.sh", include_str!("../../assets/demo/checks/count-passing.sh")),
+/// The swarm's workspace.
+const SWARM: &[(&str, &str)] = &[
+    ("loop.yaml", include_str!("../../assets/demo/swarm/loop.yaml")),
+    ("NORTHSTAR.md", include_str!("../../assets/demo/swarm/NORTHSTAR.md")),
+    ("PRD.md", include_str!("../../assets/demo/swarm/PRD.md")),
+    ("rehearsal.yaml", include_str!("../../assets/demo/swarm/rehearsal.yaml")),
+    ("slug.sh", include_str!("../../assets/demo/swarm/slug.sh")),
+    ("checks/run.sh", include_str!("../../assets/demo/swarm/checks/run.sh")),
+    ("checks/count-failing.sh", include_str!("../../assets/demo/swarm/checks/count-failing.sh")),
+    ("checks/count-passing.sh", include_str!("../../assets/demo/swarm/checks/count-passing.sh")),
+];
+
+/// The value playbook's workspace.
+const VALUE: &[(&str, &str)] = &[
+    ("loop.yaml", include_str!("../../assets/demo/value/loop.yaml")),
+    ("NORTHSTAR.md", include_str!("../../assets/demo/value/NORTHSTAR.md")),
+    ("VISION.md", include_str!("../../assets/demo/value/VISION.md")),
+    ("PRD.md", include_str!("../../assets/demo/value/PRD.md")),
+    ("rehearsal.yaml", include_str!("../../assets/demo/value/rehearsal.yaml")),
 ];
 
 pub fn main(options: &Options) -> Outcome {
@@ -71,7 +92,7 @@ pub fn main(options: &Options) -> Outcome {
     if manner == Manner::Console && !hold::is_held() {
         return hold::hold(Ground::Terminal);
     }
-    let workspace = workspace(options.into.as_deref())?;
+    let workspace = workspace(options.show, options.into.as_deref())?;
     let declaration = Box::new(read_declaration(&workspace.join("loop.yaml"))?);
     let wanted = Wanted::New { workspace: workspace.clone(), declaration };
     let Manner::Headless(format) = manner else { return in_console(options, &workspace, wanted, speed) };
@@ -94,7 +115,7 @@ fn in_console(options: &Options, workspace: &Path, wanted: Wanted, speed: Speed)
     Ok(closed.code)
 }
 
-fn workspace(into: Option<&Path>) -> Result<PathBuf, EngineError> {
+fn workspace(show: Show, into: Option<&Path>) -> Result<PathBuf, EngineError> {
     let dir = match into {
         Some(dir) => {
             let empty = fs::read_dir(dir).map_or(true, |mut entries| entries.next().is_none());
@@ -113,7 +134,11 @@ fn workspace(into: Option<&Path>) -> Result<PathBuf, EngineError> {
             made.map_err(|e| EngineError::io("cannot create the workspace", &temp, e))?.keep()
         }
     };
-    for (name, content) in FILES {
+    let files = match show {
+        Show::Swarm => SWARM,
+        Show::Value => VALUE,
+    };
+    for (name, content) in files {
         let path = dir.join(name);
         let parent = path.parent().unwrap_or(&dir);
         fs::create_dir_all(parent).map_err(|e| EngineError::io("cannot create the workspace", parent, e))?;

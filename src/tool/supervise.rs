@@ -94,10 +94,12 @@ pub(super) fn supervise(mut spec: CommandSpec, stop: PipeReader) -> ProcessOutco
     ProcessOutcome { end, stdout: pipes.stdout.kept.finish(), stderr: pipes.stderr.kept.finish(), millis: 0 }
 }
 
-/// Starts the command. A folder that a mount protects may go between two steps of putting it up, and the kernel
-/// then calls the second step invalid: such a start is tried again, a few times.
+/// Starts the command. Some failures pass by themselves, and must not count against the work: a machine that has no
+/// process or memory to spare for a moment, and a folder that a mount protects and that goes between two steps of
+/// putting it up (the kernel then calls the second step invalid). Such a start is tried again, a few times.
 fn start(spec: &mut CommandSpec, call: &str) -> Result<Child, String> {
-    const TRIES: u32 = 3;
+    const TRIES: u32 = 5;
+    const FIRST_PAUSE: Duration = Duration::from_millis(5);
     let mut tries = 0;
     loop {
         tries += 1;
@@ -106,13 +108,23 @@ fn start(spec: &mut CommandSpec, call: &str) -> Result<Child, String> {
         match spawn::spawn(command, OnParentDeath::Kill, spec.confinement.clone()) {
             Ok(child) => return Ok(child),
             Err(error) => {
-                let may_pass = spawn::was_not_ready(&error) && error.kind() == io::ErrorKind::InvalidInput;
                 // Wires are handed over with the first try.
-                if has_wires || tries >= TRIES || !may_pass || spec.confinement.is_none() {
+                if has_wires || tries >= TRIES || !may_pass(&error, spec.confinement.is_some()) {
                     return Err(why_not(spec, &error));
                 }
+                // 5, 20, 80 and 320 ms.
+                std::thread::sleep(FIRST_PAUSE * 4_u32.pow(tries - 1));
             }
         }
+    }
+}
+
+/// Could the same start work a moment later?
+fn may_pass(error: &io::Error, is_confined: bool) -> bool {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory | io::ErrorKind::Interrupted => true,
+        io::ErrorKind::InvalidInput => is_confined && spawn::was_not_ready(error),
+        _ => false,
     }
 }
 

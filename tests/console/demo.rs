@@ -11,13 +11,13 @@ const TITLES: &str = "Hello, World!\nTen  Things\n";
 const RULES: &str = "4. Blanks at the ends leave no dash.\n5. A title with nothing in it is an error: exit code 2.\n";
 
 fn asset(name: &str) -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/demo").join(name)).unwrap()
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/demo/swarm").join(name)).unwrap()
 }
 
 /// The demo's own loop, with a model that hardly thinks.
 fn quick_demo() -> Stage {
     let stage = Stage::empty();
-    copy_tree(&Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/demo"), &stage.bench.workspace);
+    copy_tree(&Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/demo/swarm"), &stage.bench.workspace);
     let mut script = String::new();
     for line in stage.read("rehearsal.yaml").lines() {
         let quicker = match line.split_once("delay_ms: ") {
