@@ -317,6 +317,7 @@ impl<'a> Driver<'a> {
     /// The files of the running iteration and of the run as a whole.
     pub(super) fn write_evidence(&self, files: &[render::Rendered], durability: Durability) -> Result<(), EngineError> {
         store::write(&self.session.workspace, files, durability)
+            .and_then(|()| store::write_copies(&self.session.workspace, files))
             .map_err(|e| EngineError::io("cannot write the evidence", &self.session.workspace, e))
     }
 

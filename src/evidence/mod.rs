@@ -8,4 +8,5 @@ pub mod permit;
 pub mod render;
 pub mod report;
 pub mod store;
+pub mod value;
 pub mod verify;

@@ -17,6 +17,7 @@ use crate::model::learnings::{NorthstarDirection, SpecVersion};
 
 use super::people;
 use super::report;
+use super::value;
 
 /// The first version of the reducer whose runs have a usage file.
 const KNOWS_USAGE: u32 = 3;
@@ -144,6 +145,7 @@ pub fn of_run(state: &RunState) -> Vec<Rendered> {
     if let Some(output) = report::exit_output(state) {
         add("exit.json", document::text(&output), "proof");
     }
+    files.extend(value::views(state));
     files
 }
 

@@ -11,6 +11,7 @@ use crate::model::ids::RunId;
 use crate::tool::tree::{self, TEMPORARY};
 
 use super::render::Rendered;
+use super::value;
 
 /// Where earlier evidence goes.
 const ARCHIVE_ROOT: &str = "evidence/archive";
@@ -33,6 +34,37 @@ pub fn write(workspace: &Path, files: &[Rendered], durability: Durability) -> io
         }
     }
     Ok(())
+}
+
+/// Writes the copies of views that people look for in the workspace itself. A file of somebody else that stands there
+/// is moved aside first, never overwritten.
+pub fn write_copies(workspace: &Path, files: &[Rendered]) -> io::Result<()> {
+    for (name, bytes) in value::copies(files) {
+        let path = workspace.join(name);
+        match fs::read(&path) {
+            Ok(there) if there == bytes => continue,
+            Ok(there) if !value::is_ours(&there) => move_aside(&path)?,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        replace(&path, bytes, Durability::Replaceable)?;
+    }
+    Ok(())
+}
+
+/// Gives a file another name beside itself, one that is free.
+fn move_aside(path: &Path) -> io::Result<()> {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    for number in 1..1_000 {
+        let aside = path.with_file_name(format!("{name}.before-nightloop-{number}"));
+        match fs::hard_link(path, &aside) {
+            Ok(()) => return fs::remove_file(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::other(format!("{} cannot be moved aside", path.display())))
 }
 
 /// Writes everything and flushes it together: the last files of a run are many, small and belong together.

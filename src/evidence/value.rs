@@ -1,0 +1,326 @@
+//! The value playbook's views: plan, checklist, delivery report, state. Pure functions of the folded run.
+//!
+//! They are evidence like all the rest, under `evidence/loop/value/`; copies stand where people look for them. Nobody
+//! reads either back: a copy that was changed by hand is written again. The words of agents in them are cut to
+//! one line each, so that no text of theirs can pretend to be a heading of ours.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::machine::document;
+use crate::machine::event::Target;
+use crate::machine::run::RunState;
+use crate::machine::value::{StepRecord, ValueState};
+use crate::model::learnings::flatten;
+use crate::model::loop_file::Playbook;
+use crate::model::stop::ExitStatus;
+use crate::model::value::{Action, Gate, Outcome, Task, TaskStatus, Verification, VerificationStatus};
+
+use super::render::Rendered;
+
+/// The first line of every view: whoever opens one learns that it is made, and from what.
+pub const MARK: &str = "<!-- rendered by nightloop from its journal; changes here are lost -->";
+/// The views that are copied into the workspace itself.
+pub const COPIES: [&str; 4] =
+    ["IMPLEMENTATION_PLAN.md", "VALUE_CHECKLIST.md", "DELIVERY_REPORT.md", ".loop_state.json"];
+const DIRECTORY: &str = "value";
+/// What marks the copy of the state.
+const RENDERED_FROM: &[u8] = b"\"rendered_from\":";
+
+/// Everything this playbook shows for the run as a whole.
+pub fn views(run: &RunState) -> Vec<Rendered> {
+    if run.loop_file().playbook != Playbook::Value || run.value.steps_begun == 0 {
+        return Vec::new();
+    }
+    let value = &run.value;
+    let mut files = Vec::new();
+    let mut add = |name: &str, text: String, role: &'static str| {
+        let path = format!("{}/{DIRECTORY}/{name}", document::EVIDENCE_ROOT);
+        files.push(Rendered { path, bytes: text.into_bytes(), role, iteration: None });
+    };
+    if !value.tasks.is_empty() {
+        add("IMPLEMENTATION_PLAN.md", plan(run), "plan");
+    }
+    if !value.vrcs.is_empty() {
+        add("VALUE_CHECKLIST.md", checklist(run), "log");
+    }
+    if run.halt.is_some() && !run.iterations().collect::<Vec<_>>().is_empty() {
+        add("DELIVERY_REPORT.md", delivery(run), "proof");
+    }
+    add(".loop_state.json", document::text(&state(run)), "snapshot");
+    add("steps.json", document::text(&steps(value)), "log");
+    if !value.vision.rounds.is_empty() || !value.prd.rounds.is_empty() {
+        add("refinement.json", document::text(&refinement(value)), "log");
+    }
+    if let Some(text) = preconditions(run) {
+        add("preconditions.md", text, "log");
+    }
+    files
+}
+
+/// The copies for the workspace, by name.
+pub fn copies(files: &[Rendered]) -> impl Iterator<Item = (&'static str, &[u8])> {
+    let prefix = format!("{}/{DIRECTORY}/", document::EVIDENCE_ROOT);
+    files.iter().filter_map(move |file| {
+        let name = file.path.strip_prefix(&prefix)?;
+        COPIES.into_iter().find(|copy| *copy == name).map(|copy| (copy, file.bytes.as_slice()))
+    })
+}
+
+/// Did we write this copy? What we did not write is somebody's.
+pub fn is_ours(bytes: &[u8]) -> bool {
+    bytes.starts_with(MARK.as_bytes()) || bytes.windows(RENDERED_FROM.len()).any(|part| part == RENDERED_FROM)
+}
+
+fn plan(run: &RunState) -> String {
+    let value = &run.value;
+    let mut text = format!("{MARK}\n# Implementation plan\n\n");
+    let done = value.tasks_with(TaskStatus::Done).count();
+    let descoped = value.tasks_with(TaskStatus::Descoped).count();
+    let _ = writeln!(text, "{done} of {} tasks are done, {descoped} descoped.\n", value.tasks.len());
+    let mut phases: Vec<Option<&String>> = Vec::new();
+    for task in &value.tasks {
+        if !phases.contains(&task.phase.as_ref()) {
+            phases.push(task.phase.as_ref());
+        }
+    }
+    for phase in phases {
+        let name = phase.map_or_else(|| "No phase".to_owned(), |phase| format!("Phase {}", flatten(phase)));
+        let _ = writeln!(text, "## {name}\n");
+        for task in value.tasks.iter().filter(|task| task.phase.as_ref() == phase) {
+            write_task(&mut text, task);
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn write_task(text: &mut String, task: &Task) {
+    let mark = match task.status {
+        TaskStatus::Done => 'x',
+        TaskStatus::Descoped => '-',
+        TaskStatus::Pending | TaskStatus::InProgress | TaskStatus::Blocked => ' ',
+    };
+    let _ = writeln!(text, "- [{mark}] **{}** ({}): {}", flatten(&task.id), task.status.name(), flatten(&task.description));
+    let mut line = |label: &str, words: &str| {
+        if !words.trim().is_empty() {
+            let _ = writeln!(text, "  - {label}: {}", flatten(words));
+        }
+    };
+    line("value", &task.value);
+    line("acceptance", &task.acceptance);
+    line("check", &task.check.as_ref().map(|argv| argv.join(" ")).unwrap_or_default());
+    line("needs", &task.dependencies.join(", "));
+    line("PRD", task.prd_section.as_deref().unwrap_or_default());
+    line("from", if task.source.is_planned() { "" } else { task.source.name() });
+    line("blocked", task.blocked_reason.as_deref().unwrap_or_default());
+    line("notes", &task.notes);
+    if task.retries > 0 {
+        line("failed attempts", &task.retries.to_string());
+    }
+}
+
+fn checklist(run: &RunState) -> String {
+    let value = &run.value;
+    let mut text = format!("{MARK}\n# Value checklist\n\n");
+    let proofs = value.context.iter().flat_map(|context| &context.value_proofs);
+    let _ = writeln!(text, "## What a user must be able to see\n");
+    for proof in proofs {
+        let _ = writeln!(text, "- {}", flatten(proof));
+    }
+    if let Some(vrc) = value.latest_vrc() {
+        let _ = writeln!(text, "\n## Value now\n");
+        let _ = writeln!(
+            text,
+            "Score {} ({} of {} deliverables verified, {}{}).",
+            vrc.value_score,
+            vrc.deliverables_verified,
+            vrc.deliverables_total,
+            vrc.recommendation.name(),
+            if vrc.carried { "; carried forward, nobody checked" } else { "" },
+        );
+        let _ = writeln!(text, "\n{}\n", flatten(&vrc.summary));
+        for gap in &vrc.gaps {
+            let _ = writeln!(text, "- gap `{}`, {}: {}", flatten(&gap.id), gap.severity.name(), flatten(&gap.description));
+        }
+    }
+    let _ = writeln!(text, "\n## Checks\n");
+    for one in value.verifications.values() {
+        let mark = if one.status == VerificationStatus::Passed { 'x' } else { ' ' };
+        let _ = writeln!(text, "- [{mark}] {} ({}, {} run(s))", flatten(&one.id), one.status.name(), one.runs);
+    }
+    let _ = writeln!(text, "\n## History\n\n| step | score | recommendation |\n|---|---|---|");
+    for vrc in &value.vrcs {
+        let _ = writeln!(text, "| {} | {} | {} |", vrc.step, vrc.value_score, vrc.recommendation.name());
+    }
+    text
+}
+
+/// The end in words. It says "delivered" only where the run itself ended with success.
+fn delivery(run: &RunState) -> String {
+    let value = &run.value;
+    let Some(halt) = &run.halt else { return String::new() };
+    let mut text = format!("{MARK}\n# Delivery report\n\n");
+    let verdict = match halt.status {
+        ExitStatus::ExitConverged => "Delivered: the exit gate is passed, and the pass-gate accepted it.",
+        ExitStatus::ExitBudgetExceeded => "Partial: a limit was reached before the exit gate was passed.",
+        ExitStatus::ExitDiverged | ExitStatus::ExitBlocked | ExitStatus::ExitNeedInfo => "Not delivered.",
+    };
+    let _ = writeln!(text, "**{verdict}**\n\n{} ({}): {}\n", halt.status, halt.stop_reason, flatten(&halt.detail));
+    if let Some(vrc) = value.latest_vrc() {
+        let _ = writeln!(text, "Value score {}: {}\n", vrc.value_score, flatten(&vrc.summary));
+    }
+    let _ = writeln!(text, "## Tasks\n");
+    for task in &value.tasks {
+        let _ = writeln!(text, "- {}: {} ({})", flatten(&task.id), flatten(&task.description), task.status.name());
+    }
+    let _ = writeln!(text, "\n## Checks\n");
+    if value.verifications.is_empty() {
+        let _ = writeln!(text, "None were written.");
+    }
+    for one in value.verifications.values() {
+        let last = one.failures.last().filter(|_| one.status != VerificationStatus::Passed);
+        let why = last.map_or_else(String::new, |failure| format!(": {}", flatten(&failure.excerpt)));
+        let _ = writeln!(text, "- {}: {}{why}", flatten(&one.id), one.status.name());
+    }
+    let open: Vec<_> = value.latest_vrc().map(|vrc| vrc.gaps.as_slice()).unwrap_or_default().iter().collect();
+    if !open.is_empty() {
+        let _ = writeln!(text, "\n## What is missing\n");
+        for gap in open {
+            let _ = writeln!(text, "- {} ({}): {}", flatten(&gap.id), gap.severity.name(), flatten(&gap.description));
+        }
+    }
+    let _ = writeln!(text, "\n## How it went\n");
+    let _ = writeln!(
+        text,
+        "{} decision steps in {} iteration(s), {} course correction(s), exit gate tried {} time(s).",
+        value.decision_steps(),
+        run.spent.iterations,
+        value.steps_of(Action::CourseCorrect.name()),
+        value.exit_gate_attempts,
+    );
+    let people: Vec<_> = run.operator.decisions.iter().filter(|decision| decision.answer.is_some()).collect();
+    if !people.is_empty() {
+        let _ = writeln!(text, "\n## What people decided\n");
+        for decision in people {
+            let answer = decision.answer.as_ref().map_or("", |answered| answered.answer.name());
+            let _ = writeln!(text, "- {}: {} -> {answer}", decision.id, flatten(&decision.request.gist()));
+        }
+    }
+    if let Some(branch) = value.git.facts.as_ref().and_then(|facts| facts.branch.as_ref()) {
+        let _ = writeln!(text, "\nThe work is on the branch `{}`.", flatten(branch));
+    }
+    text
+}
+
+/// What has to be there before a run can begin, where it could not.
+fn preconditions(run: &RunState) -> Option<String> {
+    let halt = run.halt.as_ref().filter(|_| run.current.is_none() && run.done.is_empty())?;
+    let value = &run.value;
+    let mut text = format!("{MARK}\n# Pre-conditions\n\n{}\n\n", flatten(&halt.detail));
+    for gate in Gate::ALL {
+        let mark = if value.gates.contains(&gate) { 'x' } else { ' ' };
+        let last = value.log.iter().rev().find(|record| record.action == Action::Gate { gate });
+        let why = last.filter(|record| record.outcome == Outcome::Failed);
+        let why = why.map_or_else(String::new, |record| format!(": {}", flatten(&record.detail)));
+        let _ = writeln!(text, "- [{mark}] {}{why}", gate.title());
+    }
+    Some(text)
+}
+
+fn steps(value: &ValueState) -> Value {
+    let line = |record: &StepRecord| {
+        json!({
+            "step": record.step,
+            "iteration": record.iteration,
+            "action": record.action,
+            "outcome": record.outcome,
+            "detail": record.detail,
+            "tokens": record.tokens,
+            "millis": record.millis,
+        })
+    };
+    json!({"steps": value.log.iter().map(line).collect::<Vec<_>>()})
+}
+
+fn refinement(value: &ValueState) -> Value {
+    let rounds = |target: Target| -> Vec<Value> {
+        let rounds = value.refinement(target).rounds.iter();
+        rounds.map(|round| json!({"kept": round.kept, "closed": round.closed})).collect()
+    };
+    json!({
+        "vision": {"rounds": rounds(Target::Vision), "consensus": value.vision.consensus},
+        "prd": {"rounds": rounds(Target::Prd), "consensus": value.prd.consensus},
+    })
+}
+
+/// `.loop_state.json`: a picture of the state for other tools. Never read.
+fn state(run: &RunState) -> Value {
+    let value = &run.value;
+    let verifications: Vec<&Verification> = value.verifications.values().collect();
+    let baseline: Vec<&str> =
+        verifications.iter().filter(|v| v.status == VerificationStatus::Passed).map(|v| v.id.as_str()).collect();
+    json!({
+        "rendered_from": run.run(),
+        "phase": if run.current.is_none() && run.done.is_empty() { "pre_loop" } else { "value_loop" },
+        "iteration": run.iteration_number(),
+        "step": value.steps_begun,
+        "gates_passed": value.gates.iter().map(|gate| gate.name()).collect::<Vec<_>>(),
+        "context": value.context,
+        "tasks": value.tasks,
+        "verifications": verifications,
+        "regression_baseline": baseline,
+        "vrc_history": value.vrcs,
+        "progress_log": steps(value)["steps"],
+        "iterations_without_progress": value.no_progress,
+        "exit_gate_attempts": value.exit_gate_attempts,
+        "research_briefs": value.research,
+        "paused": run.operator.open().next().map(|decision| json!({
+            "id": decision.id,
+            "reason": decision.why,
+            "request": decision.request,
+            "requested_at": decision.asked_ts,
+        })),
+        "strategy": value.strategy,
+        "git": {
+            "branch": value.git.facts.as_ref().and_then(|facts| facts.branch.clone()),
+            "checkpoints": value.git.checkpoints.iter().map(|one| json!({
+                "label": one.label,
+                "commit": one.commit,
+                "step": one.step,
+                "tasks_completed": one.tasks_done,
+                "verifications_passing": one.passing,
+            })).collect::<Vec<_>>(),
+        },
+        "epics": value.epics,
+        "undone_iterations": value.undone,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::store;
+    use std::fs;
+
+    fn view(name: &str, text: &str) -> Rendered {
+        let path = format!("{}/{DIRECTORY}/{name}", document::EVIDENCE_ROOT);
+        Rendered { path, bytes: text.as_bytes().to_vec(), role: "plan", iteration: None }
+    }
+
+    #[test]
+    fn a_file_of_somebody_else_is_moved_aside_and_our_own_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("IMPLEMENTATION_PLAN.md");
+        fs::write(&path, "my own plan\n").unwrap();
+        let first = [view("IMPLEMENTATION_PLAN.md", &format!("{MARK}\none\n"))];
+        store::write_copies(dir.path(), &first).unwrap();
+        let second = [view("IMPLEMENTATION_PLAN.md", &format!("{MARK}\ntwo\n")), view("steps.json", "{}")];
+        store::write_copies(dir.path(), &second).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), format!("{MARK}\ntwo\n"));
+        let kept = dir.path().join("IMPLEMENTATION_PLAN.md.before-nightloop-1");
+        assert_eq!(fs::read_to_string(kept).unwrap(), "my own plan\n");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "steps.json has no copy");
+    }
+}
