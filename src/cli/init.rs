@@ -87,6 +87,8 @@ pub enum Template {
     Research,
     /// Security or interface work, with the gates of rung 65537.
     Security,
+    /// From a vision and a PRD to delivered value.
+    Vision,
 }
 
 impl Template {
@@ -97,11 +99,25 @@ impl Template {
             Self::Extraction => include_str!("../../assets/templates/extraction.yaml"),
             Self::Research => include_str!("../../assets/templates/research.yaml"),
             Self::Security => include_str!("../../assets/templates/security.yaml"),
+            Self::Vision => include_str!("../../assets/templates/vision.yaml"),
+        }
+    }
+
+    /// What a loop of this kind reads besides its declaration.
+    const fn documents(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Vision => &[("NORTHSTAR.md", VALUE_NORTHSTAR), ("VISION.md", VISION), ("PRD.md", PRD)],
+            Self::GreenTests | Self::Benchmark | Self::Extraction | Self::Research | Self::Security => {
+                &[("NORTHSTAR.md", NORTHSTAR)]
+            }
         }
     }
 }
 
 const NORTHSTAR: &str = include_str!("../../assets/templates/NORTHSTAR.md");
+const VALUE_NORTHSTAR: &str = include_str!("../../assets/templates/NORTHSTAR-value.md");
+const VISION: &str = include_str!("../../assets/templates/VISION.md");
+const PRD: &str = include_str!("../../assets/templates/PRD.md");
 
 pub fn main(here: &Path, options: &Options) -> Outcome {
     let declaration = here.join("loop.yaml");
@@ -117,11 +133,21 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     if let (None, Agent::Program(profile)) = (options.agent, agent) {
         text::line(format!("agent: {}, which is installed here (--agent chooses another)", profile.name()));
     }
-    let northstar = here.join("NORTHSTAR.md");
-    if write_new(&northstar, NORTHSTAR)? {
-        text::line(format!("wrote {}", northstar.display()));
+    for (name, content) in options.template.documents() {
+        let path = here.join(name);
+        if write_new(&path, content)? {
+            text::line(format!("wrote {}", path.display()));
+        }
     }
-    text::line("next: make the goal and the checks your own, then `nightloop doctor` and `nightloop run`");
+    let own = match options.template {
+        Template::Vision => "write VISION.md and PRD.md",
+        Template::GreenTests
+        | Template::Benchmark
+        | Template::Extraction
+        | Template::Research
+        | Template::Security => "make the goal and the checks your own",
+    };
+    text::line(format!("next: {own}, then `nightloop doctor` and `nightloop run`"));
     Ok(0)
 }
 
@@ -154,7 +180,9 @@ mod tests {
                 assert_eq!(declared.backend == loop_file::BackendName::Anthropic, agent == Agent::Anthropic);
             }
         }
-        assert!(!northstar::parse(NORTHSTAR).unwrap().metrics.is_empty());
+        for northstar in [NORTHSTAR, VALUE_NORTHSTAR] {
+            assert!(!northstar::parse(northstar).unwrap().metrics.is_empty());
+        }
     }
 
     #[test]

@@ -98,7 +98,7 @@ impl Pane for Plan {
         let area = area.intersection(frame.area());
         let theme = scene.theme;
         let all = items::items(scene.run);
-        let title = widget::clip(theme, &title(scene, &all), usize::from(area.width.saturating_sub(4)));
+        let title = widget::clip(theme, &items::title(scene.run), usize::from(area.width.saturating_sub(4)));
         let block = widget::panel(theme, &title, scene.focused);
         let inner = block.inner(area);
         frame.render_widget(block, area);
@@ -148,13 +148,6 @@ impl Plan {
     }
 }
 
-fn title(scene: &Scene<'_>, all: &[Item]) -> String {
-    let met = all.iter().filter(|item| item.status == Status::Met).count();
-    let judged = scene.run.iterations().rev().find(|it| it.certificate.is_some());
-    let when = judged.map_or_else(|| "at the start".to_owned(), |iteration| format!("as of it{}", iteration.number()));
-    format!("Plan  {met} of {} criteria met, {when}", all.len())
-}
-
 /// List and detail: the detail below, or beside a list that needs the rows.
 fn split(area: Rect, items: usize) -> (Rect, Rect) {
     let wanted = u16::try_from(items.max(1)).unwrap_or(u16::MAX);
@@ -176,6 +169,10 @@ fn mark(theme: &Theme, status: Status) -> (&'static str, Role) {
         Status::NotMet => (glyphs.no, Role::Bad),
         Status::NotAccepted => ("!", Role::Warning),
         Status::NotJudged => (glyphs.unknown, Role::Muted),
+        Status::Waiting => (glyphs.idle, Role::Muted),
+        Status::Working => (glyphs.current, Role::Info),
+        Status::Blocked => ("!", Role::Warning),
+        Status::Dropped => (glyphs.cut, Role::Muted),
     }
 }
 
@@ -201,11 +198,15 @@ fn draw_detail(pen: &mut Pen<'_>, theme: &Theme, item: &Item) {
     if item.running {
         say("now", "its check is running", Role::Info);
     }
-    say("why", item.why.as_str(), role);
-    say("how", item.how.as_str(), Role::Code);
+    for (name, text, look) in [("why", &item.why, role), ("how", &item.how, Role::Code)] {
+        if !text.is_empty() {
+            say(name, text.as_str(), look);
+        }
+    }
     match &item.proof {
         Some((path, sha)) => say("proof", &format!("{path}#{sha}"), Role::Link),
-        None => say("proof", "none yet", Role::Muted),
+        None if item.kind == "criterion" => say("proof", "none yet", Role::Muted),
+        None => {}
     }
     let story: Vec<String> = item
         .story
@@ -216,7 +217,9 @@ fn draw_detail(pen: &mut Pen<'_>, theme: &Theme, item: &Item) {
     let room = columns / 7;
     let skipped = story.len().saturating_sub(room);
     let earlier = if skipped > 0 { format!("{} ", theme.glyphs().cut) } else { String::new() };
-    say("story", &format!("{earlier}{}", story.get(skipped..).unwrap_or_default().join("  ")), Role::Text);
+    if !story.is_empty() {
+        say("story", &format!("{earlier}{}", story.get(skipped..).unwrap_or_default().join("  ")), Role::Text);
+    }
     if !item.guards.is_empty() {
         say("guards", item.guards.as_str(), Role::Muted);
     }

@@ -1,12 +1,15 @@
 //! What a plan consists of, read from the run. A playbook with other things to work off (tasks, PRD items)
 //! adds a reader of its own beside [`criteria`]; the pane stays as it is.
 
+mod value;
+
 use crate::console::widget;
 use crate::machine::event::{Phase, Probe};
 use crate::machine::iteration::Iteration;
 use crate::machine::measure;
 use crate::machine::run::RunState;
 use crate::model::criterion::{Criterion, Finding, Proof};
+use crate::model::loop_file::Playbook;
 use crate::model::safe::Safe;
 
 /// How far an item is.
@@ -18,6 +21,12 @@ pub(super) enum Status {
     NotJudged,
     /// Green, but what guards it was changed.
     NotAccepted,
+    /// Its time has not come.
+    Waiting,
+    Working,
+    Blocked,
+    /// No longer wanted.
+    Dropped,
 }
 
 impl Status {
@@ -27,6 +36,10 @@ impl Status {
             Self::NotMet => "not met",
             Self::NotJudged => "not judged",
             Self::NotAccepted => "not accepted",
+            Self::Waiting => "pending",
+            Self::Working => "in progress",
+            Self::Blocked => "blocked",
+            Self::Dropped => "descoped",
         }
     }
 }
@@ -80,7 +93,22 @@ impl Item {
 
 /// Everything this run has to get true, in declared order.
 pub(super) fn items(run: &RunState) -> Vec<Item> {
-    criteria(run)
+    match run.loop_file().playbook {
+        Playbook::Swarm => criteria(run),
+        Playbook::Value => value::items(run).into_iter().chain(criteria(run)).collect(),
+    }
+}
+
+/// How far the plan is, in one line.
+pub(super) fn title(run: &RunState) -> String {
+    if run.loop_file().playbook == Playbook::Value {
+        return value::title(run);
+    }
+    let all = criteria(run);
+    let met = all.iter().filter(|item| item.status == Status::Met).count();
+    let judged = run.iterations().rev().find(|it| it.certificate.is_some());
+    let when = judged.map_or_else(|| "at the start".to_owned(), |iteration| format!("as of it{}", iteration.number()));
+    format!("Plan  {met} of {} criteria met, {when}", all.len())
 }
 
 fn criteria(run: &RunState) -> Vec<Item> {
