@@ -107,9 +107,11 @@ impl View<'_> {
         let for_long = self.how_long(&now.since, "");
         let columns = u16::try_from(widget::width(&for_long)).unwrap_or(0) + 2;
         let room = pen.width().saturating_sub(columns);
+        let step = scene.run.value.step.as_ref().map(|step| format!("[{}] ", Safe::line(&step.action.to_string())));
         let line = Line::from(vec![
             self.span(format!("{} {}", now.glyph(pen.glyphs()), now.subject()), now.role()),
             self.span(" ", Role::Text),
+            self.span(step.unwrap_or_default(), Role::Emphasis),
             self.span(now.brief(scene), Role::Text),
         ]);
         pen.line(0, 0, widget::clip_line(scene.theme, line, usize::from(room)));
