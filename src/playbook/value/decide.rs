@@ -171,6 +171,10 @@ fn may_ask(run: &RunState) -> bool {
 /// The end of an iteration: each kind of housekeeping that is due, once, then nothing more.
 fn close(run: &RunState) -> Choice {
     let did = |wanted: fn(&Action) -> bool| history::after_last_decision(run).any(|record| wanted(&record.action));
+    // The value check is the last word.
+    if did(|action| matches!(action, Action::Vrc { .. })) {
+        return Choice::Close;
+    }
     if !did(|action| *action == Action::Strategy)
         && let Some(why) = monitor::strategy_due(run)
     {
@@ -181,12 +185,10 @@ fn close(run: &RunState) -> Choice {
     {
         return Choice::Begin(Action::PlanHealth, why);
     }
-    if !did(|action| matches!(action, Action::Vrc { .. }))
-        && let Some((mode, why)) = closing_check(run)
-    {
-        return Choice::Begin(Action::Vrc { mode }, why.to_owned());
+    match closing_check(run) {
+        Some((mode, why)) => Choice::Begin(Action::Vrc { mode }, why.to_owned()),
+        None => Choice::Close,
     }
-    Choice::Close
 }
 
 /// A look at the plan once many tasks came in that nobody planned, and after a correction that brought some.
