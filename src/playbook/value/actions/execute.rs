@@ -176,3 +176,6 @@ pub fn blocked_for_person(task: &Task, request: &HumanActionRequest) -> Task {
 pub fn put(task: Task, why: &str) -> Event {
     TaskPut { task: Box::new(task), why: why.to_owned() }.into()
 }
+
+#[cfg(test)]
+mod tests;

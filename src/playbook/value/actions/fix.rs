@@ -196,3 +196,6 @@ fn git(operation: GitOperation) -> Todo {
 fn put(verification: Verification, why: &str) -> Event {
     VerificationPut { verification: Box::new(verification), why: why.to_owned() }.into()
 }
+
+#[cfg(test)]
+mod tests;

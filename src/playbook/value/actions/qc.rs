@@ -249,3 +249,6 @@ pub fn named(names: &[&str]) -> String {
         more => format!("{shown} and {more} more"),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -107,3 +107,6 @@ fn close(step: &OpenStep, open: &[&Verification], found: bool, detail: String) -
     });
     puts.chain([finished(step, outcome, detail)]).collect()
 }
+
+#[cfg(test)]
+mod tests;

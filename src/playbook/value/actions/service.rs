@@ -45,3 +45,6 @@ fn sick<'a>(step: &OpenStep, services: &'a [String]) -> Vec<&'a str> {
     let healthy = |name: &str| step.services.iter().flatten().any(|one| one.name == name && one.healthy);
     services.iter().map(String::as_str).filter(|name| !healthy(name)).collect()
 }
+
+#[cfg(test)]
+mod tests;
