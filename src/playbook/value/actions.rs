@@ -8,6 +8,8 @@ pub mod exit_gate;
 pub mod fix;
 pub mod housekeeping;
 pub mod pause;
+#[cfg(test)]
+pub mod play;
 pub mod qc;
 pub mod research;
 pub mod service;
