@@ -267,10 +267,9 @@ pub(super) fn legal(state: &RunState, event: &Event) -> Result<(), String> {
             if answered.note.as_ref().is_some_and(|note| note.len() > MAX_TEXT) {
                 return Err("the note is too long".to_owned());
             }
-            if answered.answer == Answer::Done && decision.checks >= MAX_CHECKS {
-                return Err(format!(
-                    "the verification failed {MAX_CHECKS} times: `quit`, and look at the command itself"
-                ));
+            let most = max_checks(state, decision);
+            if answered.answer == Answer::Done && decision.checks >= most {
+                return Err(format!("the verification failed {most} times: `quit`, and look at the command itself"));
             }
             decision.request.permits(&answered.answer).map_err(str::to_owned)
         }
@@ -322,6 +321,12 @@ pub(super) fn legal(state: &RunState, event: &Event) -> Result<(), String> {
 }
 
 /// The machine asks about tampering, money and calls denied too often; everything else is asked by a tool call that waits for it.
+/// How often a verification may fail: a pause of the value playbook has a limit of its own.
+fn max_checks(state: &RunState, decision: &Decision) -> u32 {
+    let of_step = decision.asked_by.is_none() && state.value.step.is_some();
+    if of_step { state.value_settings().max_pause_checks.min(MAX_CHECKS) } else { MAX_CHECKS }
+}
+
 fn legal_asker(state: &RunState, asked: &DecisionAsked) -> Result<(), String> {
     let call = state.call.as_ref();
     let Some(by) = &asked.asked_by else {

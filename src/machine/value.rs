@@ -233,7 +233,8 @@ impl ValueState {
 /// Who a task made in this step comes from.
 pub fn source_of(action: &Action) -> TaskSource {
     match action {
-        Action::Gate { gate: Gate::PlanGenerated } => TaskSource::Plan,
+        // The next slice of a large vision is planned at its boundary.
+        Action::Gate { gate: Gate::PlanGenerated } | Action::EpicBoundary { .. } => TaskSource::Plan,
         Action::Gate { .. } => TaskSource::Gate,
         Action::CriticalEval => TaskSource::CriticalEval,
         Action::CourseCorrect => TaskSource::CourseCorrection,
@@ -248,7 +249,6 @@ pub fn source_of(action: &Action) -> TaskSource {
         | Action::Research { .. }
         | Action::InteractivePause
         | Action::ServiceFix { .. }
-        | Action::EpicBoundary { .. }
         | Action::Strategy => TaskSource::CourseCorrection,
     }
 }

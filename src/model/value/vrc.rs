@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::decimal::Exact;
 
 use super::step::VrcMode;
+use super::tools::VrcReport;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -77,6 +78,23 @@ pub struct Vrc {
 }
 
 impl Vrc {
+    /// A reported check; `None`: its score is out of range and says nothing.
+    pub fn reported(step: u32, mode: VrcMode, report: &VrcReport) -> Option<Self> {
+        Exact::from_u64(1).checked_sub(report.value_score)?;
+        Some(Self {
+            step,
+            mode,
+            value_score: report.value_score,
+            deliverables_total: report.deliverables_total,
+            deliverables_verified: report.deliverables_verified,
+            deliverables_blocked: report.deliverables_blocked,
+            gaps: report.gaps.clone(),
+            recommendation: report.recommendation,
+            summary: report.summary.clone(),
+            carried: false,
+        })
+    }
+
     /// 1 - value_score.
     pub fn residual(&self) -> Option<Exact> {
         Exact::from_u64(1).checked_sub(self.value_score)

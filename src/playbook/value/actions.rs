@@ -1,11 +1,13 @@
 //! The actions of the decision engine: one file for each, or for a few that belong together.
 
+pub mod ask;
 pub mod correct;
 pub mod epics;
 pub mod evaluate;
 pub mod execute;
 pub mod exit_gate;
 pub mod fix;
+pub mod follow_up;
 pub mod housekeeping;
 pub mod pause;
 #[cfg(test)]

@@ -1,17 +1,267 @@
 //! EXIT_GATE: sweep, a fresh judge, a last evaluation. Passing it is the only way out with success.
+//!
+//! Role: the four parts in their order, the first that fails ends it. Not its role: what follows a gate that stays
+//! shut (the decision engine: more work, or a partial end).
+//!
+//! Invariants: nothing is carried forward here; every verification runs, those that were given up too; a judge that
+//! does not report, or reports debt, keeps the gate shut; gaps become tasks on the first attempt only.
 
-use crate::machine::event::Event;
-use crate::machine::next::Todo;
+use crate::machine::event::{
+    EpicPut, EpicStatus, Event, GitOperation, Probe, ProbeEnd, ProbeResult, VerificationPut, VrcTaken,
+};
+use crate::machine::next::{Effect, Todo};
 use crate::machine::run::RunState;
 use crate::machine::value::OpenStep;
-use crate::model::value::Outcome;
+use crate::model::certificate::CertificateKind;
+use crate::model::decimal::Exact;
+use crate::model::purpose::{Purpose, Tool};
+use crate::model::value::tools::{Structured, VrcReport};
+use crate::model::value::verification::{MAX_EXCERPT, MAX_FAILURES};
+use crate::model::value::{
+    Failure, GapSeverity, Outcome, Recommendation, TaskSource, Verification, VerificationStatus, Vrc, VrcMode,
+};
 
 use crate::playbook::value::finished;
 
-pub fn next(_run: &RunState, _step: &OpenStep) -> Option<Todo> {
+use super::ask::{MAX_DETAIL, cut, list};
+use super::evaluate::{Evaluation, describe};
+use super::follow_up::{self, FollowUp, Wanted};
+
+/// The name of the place the delivered state can be found at.
+const LABEL: &str = "exit-gate";
+
+pub fn next(run: &RunState, step: &OpenStep) -> Option<Todo> {
+    if unfinished(run).is_some() {
+        return None;
+    }
+    let missing = missing_probes(run, step);
+    if !missing.is_empty() {
+        return Some(Todo::Effect(Effect::RunProbes(missing)));
+    }
+    if swept(run, step).is_err() {
+        return None;
+    }
+    if step.calls_for(Purpose::ExitGate) == 0 {
+        return Some(Todo::call(Purpose::ExitGate));
+    }
+    if judged(run, step).is_err() {
+        return None;
+    }
+    if step.calls_for(Purpose::CriticalEval) == 0 {
+        return Some(Todo::call(Purpose::CriticalEval));
+    }
+    let evaluated = evaluated(&Evaluation::of(run, step)).is_ok();
+    let branch = run.value.git.facts.as_ref().is_some_and(|facts| facts.branch.is_some());
+    (evaluated && branch && step.git.is_empty())
+        .then(|| Todo::Effect(Effect::Git(GitOperation::Checkpoint { label: LABEL.to_owned() })))
+}
+
+pub fn decide(run: &RunState, step: &OpenStep) -> Vec<Event> {
+    if let Some(why) = unfinished(run) {
+        return vec![shut(step, &why)];
+    }
+    let mut events = sweep_results(run, step);
+    if let Err(why) = swept(run, step) {
+        events.push(shut(step, &why));
+        return events;
+    }
+    events.extend(value_check(run, step));
+    if let Err(why) = judged(run, step) {
+        let tasks = gap_tasks(run, step);
+        let detail = format!("{why}{}", tasks.words());
+        events.extend(tasks.events);
+        events.push(shut(step, &detail));
+        return events;
+    }
+    let evaluation = Evaluation::of(run, step);
+    if let Err(why) = evaluated(&evaluation) {
+        events.extend(evaluation.tasks.events);
+        events.push(shut(step, &why));
+        return events;
+    }
+    events.extend(run.value.current_epic().map(|epic| {
+        let done = EpicPut { status: EpicStatus::Completed, ..epic.clone() };
+        Event::from(done)
+    }));
+    events.push(finished(step, Outcome::Passed, passed_words(run, step)));
+    events
+}
+
+fn shut(step: &OpenStep, why: &str) -> Event {
+    finished(step, Outcome::Failed, cut(why, MAX_DETAIL))
+}
+
+/// What is known to be missing before anything runs.
+fn unfinished(run: &RunState) -> Option<String> {
+    let open = list(run.value.tasks.iter().filter(|task| task.is_open()).map(|task| task.id.as_str()));
+    if !open.is_empty() {
+        return Some(format!("tasks are not finished: {open}"));
+    }
+    let waiting = run.value.epics.iter().filter(|epic| epic.status == EpicStatus::Pending).count();
+    if waiting > 0 {
+        return Some(format!("{waiting} epic(s) are not begun"));
+    }
+    let tries = run.value.steps_of("GENERATE_QC");
+    let most = run.value_settings().max_qc_generations;
+    if run.value.verifications.is_empty() && u32::try_from(tries).unwrap_or(u32::MAX) < most {
+        return Some(format!("there is no check at all, and only {tries} of {most} tries to write some were made"));
+    }
     None
 }
 
-pub fn decide(_run: &RunState, step: &OpenStep) -> Vec<Event> {
-    vec![finished(step, Outcome::NoProgress, "not there yet")]
+// 1: the sweep.
+
+fn missing_probes(run: &RunState, step: &OpenStep) -> Vec<Probe> {
+    let probes = run.value.verifications.keys().map(|id| Probe::Verification(id.clone()));
+    probes.filter(|probe| !step.probes.contains_key(probe)).collect()
+}
+
+fn result<'a>(step: &'a OpenStep, id: &str) -> Option<&'a ProbeResult> {
+    step.probes.get(&Probe::Verification(id.to_owned()))
+}
+
+fn swept(run: &RunState, step: &OpenStep) -> Result<(), String> {
+    let passed = |id: &String| result(step, id).is_some_and(|result| result.end.passed());
+    let failing = run.value.verifications.values().filter(|one| !passed(&one.id));
+    let failing: Vec<String> = failing
+        .map(|one| {
+            let given_up = if one.status == VerificationStatus::Blocked { " (given up)" } else { "" };
+            format!("{}{given_up}", one.id)
+        })
+        .collect();
+    if failing.is_empty() {
+        return Ok(());
+    }
+    Err(format!("these checks do not pass: {}", list(failing.iter().map(String::as_str))))
+}
+
+fn sweep_results(run: &RunState, step: &OpenStep) -> Vec<Event> {
+    let verifications = run.value.verifications.values();
+    let results = verifications.filter_map(|one| Some((one, result(step, &one.id)?)));
+    results.filter_map(|(one, result)| after_sweep(step, one, result)).collect()
+}
+
+/// A verification after it ran in the sweep. One that was given up stays so unless it passes.
+fn after_sweep(step: &OpenStep, one: &Verification, result: &ProbeResult) -> Option<Event> {
+    // A run that was called off says nothing about the script.
+    if result.end == ProbeEnd::Cancelled {
+        return None;
+    }
+    let mut after = one.clone();
+    after.runs = one.runs.saturating_add(1);
+    if result.end.passed() {
+        after.status = VerificationStatus::Passed;
+        after.fix_attempts = 0;
+        after.researched = false;
+        after.corrected = false;
+        after.first_passed_in = one.first_passed_in.or(Some(step.number));
+    } else {
+        if one.status != VerificationStatus::Blocked {
+            after.status = VerificationStatus::Failed;
+        }
+        after.failures.push(failure(step, result));
+        let too_many = after.failures.len().saturating_sub(MAX_FAILURES);
+        after.failures.drain(..too_many);
+    }
+    Some(VerificationPut { verification: Box::new(after), why: "the sweep of the exit gate".to_owned() }.into())
+}
+
+fn failure(step: &OpenStep, result: &ProbeResult) -> Failure {
+    let end = result.end.describe();
+    let excerpt = cut(result.last_line.as_deref().unwrap_or_default(), MAX_EXCERPT);
+    Failure {
+        step: step.number,
+        signature: format!("{end}: {}", cut(&excerpt, 120)),
+        end,
+        excerpt,
+        output: result.output,
+    }
+}
+
+// 2: the judge that knows nothing of what went before.
+
+fn report(step: &OpenStep) -> Option<&VrcReport> {
+    match step.last_report(Tool::ReportVrc) {
+        Some(Structured::ReportVrc(report)) => Some(report),
+        _ => None,
+    }
+}
+
+/// May the gate open on this judgement? The first thing that speaks against it.
+fn judged(run: &RunState, step: &OpenStep) -> Result<(), String> {
+    let Some(report) = report(step) else {
+        let end = step.last_call(Purpose::ExitGate).map_or_else(String::new, |call| describe(&call.end));
+        return Err(format!("no judgement: {end}"));
+    };
+    if report.recommendation != Recommendation::ShipReady {
+        return Err(format!("the judge says {}: {}", report.recommendation.name(), report.summary.trim()));
+    }
+    let debt = report.gaps.iter().filter(|gap| is_debt(gap.severity));
+    let debt: Vec<&str> = debt.map(|gap| gap.description.trim()).collect();
+    if !debt.is_empty() {
+        return Err(format!("the judge says SHIP_READY, but leaves {} gap(s): {}", debt.len(), debt.join("; ")));
+    }
+    near_enough(run, report.value_score)
+}
+
+/// Only polish may be left.
+fn is_debt(severity: GapSeverity) -> bool {
+    severity >= GapSeverity::Degraded
+}
+
+/// The value that is missing must be so little that the run can be certified.
+fn near_enough(run: &RunState, score: Exact) -> Result<(), String> {
+    let Some(residual) = Exact::from_u64(1).checked_sub(score) else {
+        return Err(format!("a value score of {score} is more than 1"));
+    };
+    if run.certificates.contains(&CertificateKind::Converged) {
+        let r_p = run.r_p();
+        if residual < r_p { Ok(()) } else { Err(format!("the residual {residual} is not less than R_p {r_p}")) }
+    } else if residual.is_zero() {
+        Ok(())
+    } else {
+        Err(format!("the residual is {residual}, and EXACT needs 0"))
+    }
+}
+
+/// The judgement as a full value check; one that cannot be read is none.
+fn value_check(run: &RunState, step: &OpenStep) -> Option<Event> {
+    let vrc = Vrc::reported(step.number, VrcMode::Full, report(step)?)?;
+    let known = run.value.latest_vrc().is_some_and(|latest| latest.step == step.number);
+    (!known).then(|| VrcTaken { vrc }.into())
+}
+
+/// On the first attempt the debt becomes work; later ones would only feed themselves.
+fn gap_tasks(run: &RunState, step: &OpenStep) -> FollowUp {
+    let attempt = run.value.exit_gate_attempts;
+    let Some(report) = report(step).filter(|_| attempt <= 1) else { return FollowUp::default() };
+    let debt = report.gaps.iter().enumerate().filter(|(_, gap)| is_debt(gap.severity));
+    let wanted = debt.filter_map(|(number, gap)| Wanted::of_gap(&format!("EG-{attempt}"), number + 1, gap));
+    let wanted: Vec<Wanted> = wanted.collect();
+    follow_up::tasks(run, step, TaskSource::ExitGate, &wanted, "the exit gate found a gap")
+}
+
+// 3: the last evaluation.
+
+fn evaluated(evaluation: &Evaluation) -> Result<(), String> {
+    if let Some(why) = &evaluation.failed {
+        return Err(format!("no last evaluation: {why}"));
+    }
+    match evaluation.grave() {
+        0 => Ok(()),
+        _ => Err(format!("the last evaluation {}", evaluation.words())),
+    }
+}
+
+// 4: the end.
+
+fn passed_words(run: &RunState, step: &OpenStep) -> String {
+    let checks = match run.value.verifications.len() {
+        0 => format!("no check exists after {} tries to write some", run.value.steps_of("GENERATE_QC")),
+        count => format!("{count} check(s) pass"),
+    };
+    let score = report(step).map_or_else(String::new, |report| format!("value score {}", report.value_score));
+    let unkept = step.git.iter().find_map(|done| done.problem.as_ref());
+    let unkept = unkept.map_or_else(String::new, |problem| format!("; no checkpoint: {problem}"));
+    cut(&format!("{checks}, {score}, the last evaluation found nothing grave{unkept}"), MAX_DETAIL)
 }
