@@ -154,6 +154,8 @@ pub struct ValueState {
     pub undo: Option<u32>,
     /// Times a judge changed files and was not believed.
     pub violations: u32,
+    /// Finished calls by what they were for, so that each can be told apart.
+    pub calls_made: BTreeMap<(Purpose, Option<String>), u32>,
 }
 
 impl ValueState {
@@ -346,6 +348,8 @@ pub(super) fn accept(run: &mut RunState, accepted: &ReportAccepted, purpose: Pur
 
 /// Folds the end of a call.
 pub(super) fn call_ended(run: &mut RunState, key: &str, summary: &CallSummary) {
+    let made = run.value.calls_made.entry((summary.purpose, summary.subject.clone())).or_default();
+    *made = made.saturating_add(1);
     if let Some(step) = &mut run.value.step {
         step.calls.push(StepCall {
             key: key.to_owned(),
