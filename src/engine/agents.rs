@@ -39,6 +39,9 @@ impl Driver<'_> {
             return Ok(());
         }
         let role = purpose.role();
+        if role == Role::Qc {
+            self.restore_scripts()?;
+        }
         let declared = self.session.state.loop_file();
         let (name, _) = declared.agent_for(role).ok_or_else(|| {
             EngineError::usage(format!("no agent is declared for the {role}"), "add one under `agents`")

@@ -5,15 +5,18 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::machine::event::{Phase, Probe, ProbeEnd, ProbeFinished, ProbeResult, ProbeStarted};
+use crate::machine::event::{Event, Phase, Probe, ProbeEnd, ProbeFinished, ProbeResult, ProbeStarted};
 use crate::model::criterion::Proof;
 use crate::model::digest::Digest;
 use crate::model::learnings::flatten;
 use crate::model::loop_file::DEFAULT_CHECK_SECONDS;
-use crate::tool::process::{self, Access, CommandSpec, End, ProcessOutcome};
+use crate::model::value::Verification;
+use crate::tool::process::{Access, CommandSpec, End, ProcessOutcome};
 
 use super::driver::{Cutoff, Driver, Guarded};
 use super::error::EngineError;
+use super::value::scripts;
+use super::value::sweep::{self, Job};
 
 /// A measured line longer than this is no number.
 const MAX_LINE: usize = 200;
@@ -24,25 +27,21 @@ const MAX_REMOVED: usize = 50;
 
 impl Driver<'_> {
     pub(super) async fn run_probe(&mut self, phase: Phase, probe: Probe) -> Result<(), EngineError> {
-        let Some((argv, timeout)) = self.probe_command(&probe) else {
-            return Err(EngineError::Internal(format!("no command for {}", probe.name())));
-        };
+        let (argv, timeout) = self.command_of(&probe)?;
         // After a crash the intent is already there; a check may be run again.
         let announced = self.session.state.open_probes.contains(&(phase, probe.clone()));
         if !announced {
             self.record(ProbeStarted { phase, probe: probe.clone(), argv: argv.clone() }).await?;
         }
-        let mut spec = CommandSpec::new(argv, &self.session.workspace, self.session.state.run().as_str());
-        spec.timeout = timeout;
-        spec.confinement = self.confinement(Access::ReadWrite)?;
+        let job = self.job(&probe, argv, timeout, 0)?;
         let token = CancellationToken::new();
-        let (outcome, cut) = match self.guarded(&token, Cutoff::Probe(phase), process::run(spec, &token)).await? {
+        let (outcome, cut) = match self.guarded(&token, Cutoff::Probe(phase), sweep::one(job, None, &token)).await? {
             Guarded::Done(outcome) => (outcome, false),
             Guarded::Cut(outcome) => (outcome, true),
             // Not recorded: it tells nothing about the workspace, and runs again on resume.
             Guarded::Stopped(_) => return Ok(()),
         };
-        let outcome = self.clean_process(outcome);
+        let outcome = self.believed(&probe, self.clean_process(outcome))?;
         let mut result = self.probe_result(&probe, &outcome)?;
         if probe == Probe::ApiSurface && phase == Phase::Gate {
             result.removed_lines = self.removed_lines(&outcome)?;
@@ -52,6 +51,115 @@ impl Driver<'_> {
             self.cut_if_exhausted().await?;
         }
         Ok(())
+    }
+
+    /// The probes of a step, all at the same time: announced together, run, recorded together in their order.
+    pub(super) async fn run_probes(&mut self, probes: Vec<Probe>) -> Result<(), EngineError> {
+        let step = self.session.state.value.step.as_ref();
+        let phase = Phase::Step(step.ok_or_else(|| EngineError::Internal("no step is open".to_owned()))?.number);
+        if probes.is_empty() {
+            return Err(EngineError::Internal("a step wants no probe to be run".to_owned()));
+        }
+        let mut announced: Vec<Event> = Vec::new();
+        let mut commands = Vec::new();
+        for probe in &probes {
+            let (argv, timeout) = self.command_of(probe)?;
+            // After a crash the intents are already there.
+            if !self.session.state.open_probes.contains(&(phase, probe.clone())) {
+                announced.push(ProbeStarted { phase, probe: probe.clone(), argv: argv.clone() }.into());
+            }
+            commands.push((argv, timeout));
+        }
+        if !announced.is_empty() {
+            self.record_all(announced).await?;
+        }
+        let jobs = probes.iter().zip(commands).enumerate();
+        let jobs: Result<Vec<Job>, EngineError> =
+            jobs.map(|(index, (probe, (argv, timeout)))| self.job(probe, argv, timeout, index)).collect();
+        let limit = Duration::from_secs(self.session.state.value_settings().sweep_seconds);
+        let token = CancellationToken::new();
+        let sweep = sweep::run(jobs?, sweep::at_once(), limit, &token);
+        let (outcomes, cut) = match self.guarded(&token, Cutoff::Probe(phase), sweep).await? {
+            Guarded::Done(outcomes) => (outcomes, false),
+            Guarded::Cut(outcomes) => (outcomes, true),
+            // Not recorded: it tells nothing about the workspace, and runs again on resume.
+            Guarded::Stopped(_) => return Ok(()),
+        };
+        let mut finished = Vec::new();
+        for (probe, outcome) in probes.into_iter().zip(outcomes) {
+            let outcome = self.believed(&probe, self.clean_process(outcome))?;
+            let result = self.probe_result(&probe, &outcome)?;
+            finished.push(ProbeFinished { phase, probe, result }.into());
+        }
+        self.record_all(finished).await?;
+        if cut {
+            self.cut_if_exhausted().await?;
+        }
+        Ok(())
+    }
+
+    fn command_of(&self, probe: &Probe) -> Result<(Vec<String>, Duration), EngineError> {
+        let command = self.probe_command(probe)?;
+        command.ok_or_else(|| EngineError::Internal(format!("no command for {}", probe.name())))
+    }
+
+    /// A probe made ready: its script is what was recorded, and it shares no port and no folder with its neighbours.
+    fn job(&self, probe: &Probe, argv: Vec<String>, timeout: Duration, index: usize) -> Result<Job, EngineError> {
+        let cannot = |why: String| Ok(Job { spec: Err(why), data: None });
+        if let Some(verification) = self.verification_of(probe) {
+            let script = self.session.blobs.get(&verification.script)?;
+            if let Err(why) = scripts::restore(&self.session.workspace, verification, &script) {
+                return cannot(format!("its script cannot be put back: {why}"));
+            }
+        }
+        // An agent wrote this command into the plan: the rules hold for what is run on its word, too.
+        if let Probe::Task(_) = probe
+            && let Err(why) = self.permitted(&argv)
+        {
+            return cannot(why);
+        }
+        let mut spec = CommandSpec::new(argv, &self.session.workspace, self.session.state.run().as_str());
+        spec.timeout = timeout;
+        spec.confinement = self.confinement(Access::ReadWrite)?;
+        let data = match probe {
+            Probe::Verification(_) | Probe::Task(_) => match self.data_folder() {
+                Ok(data) => Some(data),
+                Err(error) => return cannot(format!("it has no folder for its data: {error}")),
+            },
+            Probe::Criterion(_)
+            | Probe::Residual
+            | Probe::Metric(_)
+            | Probe::SubGoal
+            | Probe::Security
+            | Probe::SecurityVersion
+            | Probe::ApiSurface => None,
+        };
+        spec.env = data.iter().flat_map(|data| sweep::surroundings(index, data)).collect();
+        Ok(Job { spec: Ok(spec), data })
+    }
+
+    /// A fresh folder that the command and we can see, and nobody else.
+    fn data_folder(&self) -> std::io::Result<tempfile::TempDir> {
+        let place = self.session.sandbox.shared_folder().unwrap_or_else(std::env::temp_dir);
+        tempfile::Builder::new().prefix("nightloop-data-").tempdir_in(place)
+    }
+
+    fn verification_of(&self, probe: &Probe) -> Option<&Verification> {
+        let Probe::Verification(id) = probe else { return None };
+        self.session.state.value.verifications.get(id)
+    }
+
+    /// What a script showed counts only if it is still the script that was to be run.
+    fn believed(&self, probe: &Probe, outcome: ProcessOutcome) -> Result<ProcessOutcome, EngineError> {
+        let Some(verification) = self.verification_of(probe) else { return Ok(outcome) };
+        let script = self.session.blobs.get(&verification.script)?;
+        Ok(match scripts::restore(&self.session.workspace, verification, &script) {
+            Ok(false) => outcome,
+            Ok(true) | Err(_) => {
+                let why = "its script was changed while it ran, so what it showed does not count";
+                ProcessOutcome { end: End::NotStarted(why.to_owned()), ..outcome }
+            }
+        })
     }
 
     /// What is left of the time budget, and a grace in which the last state can still be measured. A claim of
@@ -69,7 +177,15 @@ impl Driver<'_> {
         }
     }
 
-    fn probe_command(&self, probe: &Probe) -> Option<(Vec<String>, Duration)> {
+    /// `None`: there is nothing to run for it.
+    fn probe_command(&self, probe: &Probe) -> Result<Option<(Vec<String>, Duration)>, EngineError> {
+        let Some(verification) = self.verification_of(probe) else { return Ok(self.declared_command(probe)) };
+        let script = self.session.blobs.get(&verification.script)?;
+        let seconds = self.session.state.value_settings().script_seconds;
+        Ok(Some((scripts::argv(verification, &script), Duration::from_secs(seconds))))
+    }
+
+    fn declared_command(&self, probe: &Probe) -> Option<(Vec<String>, Duration)> {
         let declared = self.session.state.loop_file();
         let seconds = |given: Option<u64>| Duration::from_secs(given.unwrap_or(DEFAULT_CHECK_SECONDS));
         match probe {
@@ -91,11 +207,8 @@ impl Driver<'_> {
                 let iteration = self.session.state.current.as_ref()?;
                 Some((iteration.scout()?.sub_goal.as_ref()?.check.clone(), Duration::from_secs(60)))
             }
-            Probe::Verification(id) => {
-                let verification = self.session.state.value.verifications.get(id)?;
-                let seconds = self.session.state.value_settings().script_seconds;
-                Some((vec![format!("./{}", verification.path)], Duration::from_secs(seconds)))
-            }
+            // A script is known by what was found, not by what was declared.
+            Probe::Verification(_) => None,
             Probe::Task(id) => {
                 let task = self.session.state.value.task(id)?;
                 let seconds = self.session.state.value_settings().script_seconds;

@@ -23,6 +23,8 @@ use crate::model::ids::Role;
 use crate::model::learnings::flatten;
 use crate::model::purpose::Tool;
 use crate::model::report::Report;
+use crate::model::value::tools::Structured;
+use crate::model::value::verification;
 use crate::tool::process::Access;
 use crate::tool::registry::{self, EffectClass, Limits, ToolContext, ToolOutcome};
 use crate::tool::sandbox::Confinement;
@@ -265,7 +267,8 @@ impl Driver<'_> {
             limits: Limits::default(),
             run_marker: self.session.state.run().as_str().to_owned(),
             cancel: token.clone(),
-            protected: PROTECTED.iter().map(PathBuf::from).collect(),
+            protected: self.protected_from(role),
+            within: (role == Role::Qc).then(|| PathBuf::from(verification::DIRECTORY)),
             confinement: self.confinement(permit::access_of(role))?,
         };
         let running = calls.iter().map(|(tool_use, input)| registry::run(&context, &tool_use.name, input));
@@ -360,6 +363,10 @@ impl Driver<'_> {
         let report = Report::parse(tool, input)?;
         if let Report::Value(structured) = &report {
             value::admit(&self.session.state, structured)?;
+            // A person will be shown it as a document, so it is kept like one.
+            if let Structured::ProposePrd(proposal) = structured {
+                self.session.blobs.put(proposal.text.as_bytes()).map_err(|e| e.to_string())?;
+            }
         }
         Ok(report)
     }
@@ -391,7 +398,7 @@ impl Driver<'_> {
     }
 
     /// Several events that belong together, each passed through the machine.
-    async fn record_all(&mut self, events: Vec<Event>) -> Result<(), EngineError> {
+    pub(super) async fn record_all(&mut self, events: Vec<Event>) -> Result<(), EngineError> {
         let checked: Vec<Event> = events
             .into_iter()
             .flat_map(|event| step::step(&self.session.state, self.playbook, Input::Record(Box::new(event))))

@@ -16,7 +16,9 @@ use crate::model::canonical;
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
 use crate::model::learnings::{self, SpecVersion};
+use crate::model::loop_file::Playbook;
 use crate::model::northstar;
+use crate::model::value::VIEWS;
 use crate::tool::tree::{self, TreeSnapshot};
 
 use super::diff;
@@ -59,9 +61,12 @@ impl Driver<'_> {
     async fn snapshot(&mut self) -> Result<(TreeSnapshot, Digest), EngineError> {
         let workspace = self.session.workspace.clone();
         let cache = self.tree_cache.take();
+        let views = self.session.state.loop_file().playbook == Playbook::Value;
         // Hashing a large tree must not hold up the watch for stop signals.
         let taken = tokio::task::spawn_blocking(move || {
-            let result = tree::snapshot(&workspace, EXCLUDED, cache.as_ref());
+            let views = VIEWS.iter().filter(|_| views);
+            let excluded: Vec<&str> = EXCLUDED.iter().chain(views).copied().collect();
+            let result = tree::snapshot(&workspace, &excluded, cache.as_ref());
             result.map_err(|e| EngineError::io("cannot read the workspace", &workspace, e))
         });
         let (snapshot, cache) = taken.await.map_err(|e| EngineError::Internal(e.to_string()))??;
@@ -126,7 +131,7 @@ impl Driver<'_> {
     }
 
     /// AGENTS.md as text; bytes that are no UTF-8 are shown as such.
-    fn agents_md_text(&self) -> String {
+    pub(super) fn agents_md_text(&self) -> String {
         let path = self.session.workspace.join("AGENTS.md");
         let bytes = read_bounded(&path, MAX_AGENTS_MD_BYTES).unwrap_or_default();
         self.secrets().redact_known(&String::from_utf8_lossy(&bytes)).into_owned()

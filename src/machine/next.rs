@@ -2,6 +2,7 @@
 
 use crate::model::criterion::Proof;
 use crate::model::decision::{DecisionId, MAX_DECISIONS, Mode};
+use crate::model::digest::Digest;
 use crate::model::ids::Role;
 use crate::model::learnings::SpecVersion;
 use crate::model::loop_file;
@@ -62,6 +63,11 @@ pub enum Effect {
     Git(GitOperation),
     /// Take back what this iteration changed: `iteration.undone`.
     Undo(u32),
+    /// The whole new text of the vision or the PRD, as a blob; then `documents.read`.
+    WriteDocument {
+        path: String,
+        text: Digest,
+    },
 }
 
 impl Todo {

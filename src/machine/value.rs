@@ -165,6 +165,8 @@ pub struct ValueState {
     pub human_requests: Vec<HumanActionRequest>,
     /// Fixes that were undone: the reasons given for putting the files back.
     pub undone_causes: Vec<String>,
+    /// Finished calls by what they were for, so that each can be told apart.
+    pub calls_made: BTreeMap<(Purpose, Option<String>), u32>,
 }
 
 impl ValueState {
@@ -372,6 +374,8 @@ pub(super) fn accept(run: &mut RunState, accepted: &ReportAccepted, purpose: Pur
 
 /// Folds the end of a call.
 pub(super) fn call_ended(run: &mut RunState, key: &str, summary: &CallSummary) {
+    let made = run.value.calls_made.entry((summary.purpose, summary.subject.clone())).or_default();
+    *made = made.saturating_add(1);
     if let Some(step) = &mut run.value.step {
         step.calls.push(StepCall {
             key: key.to_owned(),

@@ -2,6 +2,9 @@
 //!
 //! Not here: what follows from them (`playbook::value`), and how events become them (`machine::value`).
 
+/// What is rendered from the journal into the workspace: for people to read, and for no agent to write.
+pub const VIEWS: [&str; 4] = ["IMPLEMENTATION_PLAN.md", "VALUE_CHECKLIST.md", "DELIVERY_REPORT.md", ".loop_state.json"];
+
 pub mod guard;
 pub mod plan;
 pub mod settings;

@@ -106,6 +106,16 @@ impl Root {
 
     /// Finds where a write goes, and creates missing folders on the way.
     pub(super) fn target(&self, relative: &Path, protected: &[PathBuf]) -> Result<Target, String> {
+        self.target_within(relative, protected, None)
+    }
+
+    /// The same, where only what lies in one folder may be written.
+    pub(super) fn target_within(
+        &self,
+        relative: &Path,
+        protected: &[PathBuf],
+        within: Option<&Path>,
+    ) -> Result<Target, String> {
         if relative.as_os_str().is_empty() {
             return Err("the path names the workspace itself, not a file in it".to_owned());
         }
@@ -116,6 +126,9 @@ impl Root {
             Err(error) => return Err(refusal(relative, error)),
         };
         refuse_protected(&place, protected)?;
+        if let Some(folder) = within.filter(|folder| !place.starts_with(folder)) {
+            return Err(format!("{} is not yours to write: only {} is", shown(&place), shown(folder)));
+        }
         let (Some(name), Some(parent)) = (place.file_name(), place.parent()) else {
             return Err("the path names the workspace itself, not a file in it".to_owned());
         };
@@ -220,6 +233,11 @@ impl Root {
 }
 
 impl Target {
+    /// A name in a folder that is already known to be the right one.
+    pub(super) fn at(folder: OwnedFd, name: OsString, mode: u32) -> Self {
+        Self { folder, name, mode: Some(mode) }
+    }
+
     /// Replaces the file at once: readers see the old content or the new, never a part.
     pub(super) fn replace(&self, content: &[u8]) -> io::Result<()> {
         static NEXT: AtomicU64 = AtomicU64::new(0);

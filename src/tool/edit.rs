@@ -48,7 +48,7 @@ pub(super) fn edit(ctx: &ToolContext, input: &EditFile) -> Result<ToolOutcome, S
         return Err(format!("{path} would become larger than {most} bytes"));
     }
     let new = text.replace(&input.old_string, &input.new_string);
-    let target = root.target(&relative, &ctx.protected)?;
+    let target = root.target_within(&relative, &ctx.protected, ctx.within.as_deref())?;
     target.replace(new.as_bytes()).map_err(|error| format!("{path} was not written: {error}"))?;
     let first = places.first().map_or(1, |at| line_of(&text, *at));
     Ok(ToolOutcome::text(format!("Replaced {} in {path}, first at line {first}", times(places.len()))))

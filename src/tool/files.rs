@@ -152,7 +152,7 @@ pub(super) fn write(ctx: &ToolContext, input: &WriteFile) -> Result<ToolOutcome,
         return Err(format!("content has {size} bytes; {most} is the most one call may write"));
     }
     let root = Root::open(&ctx.workspace)?;
-    let target = root.target(&root.relative(&input.path)?, &ctx.protected)?;
+    let target = root.target_within(&root.relative(&input.path)?, &ctx.protected, ctx.within.as_deref())?;
     let path = bounded(&input.path);
     target.replace(input.content.as_bytes()).map_err(|error| format!("{path} was not written: {error}"))?;
     let verb = if target.exists() { "Replaced" } else { "Created" };

@@ -110,7 +110,8 @@ pub struct ProcessOutcome {
 }
 
 impl ProcessOutcome {
-    pub(super) fn without_output(end: End) -> Self {
+    /// Nothing was written, or nothing ran.
+    pub fn without_output(end: End) -> Self {
         Self { end, stdout: Captured::empty(), stderr: Captured::empty(), millis: 0 }
     }
 }
@@ -159,12 +160,16 @@ fn not_started(why: String) -> ProcessOutcome {
 /// above all, stays with us.
 const INHERITED: [&str; 8] = ["PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "TMPDIR"];
 
+/// Does a child see this variable of ours?
+pub fn is_passed_on(name: &str) -> bool {
+    INHERITED.contains(&name) || name.starts_with("LC_")
+}
+
 /// Clears a command's environment down to the allow-list.
 pub(super) fn only_allowed_env(command: &mut Command) {
     command.env_clear();
     for (name, value) in std::env::vars_os() {
-        let allowed = name.to_str().is_some_and(|name| INHERITED.contains(&name) || name.starts_with("LC_"));
-        if allowed {
+        if name.to_str().is_some_and(is_passed_on) {
             command.env(name, value);
         }
     }

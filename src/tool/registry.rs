@@ -83,6 +83,8 @@ pub struct ToolContext {
     pub cancel: CancellationToken,
     /// Workspace-relative paths that no file tool may write, each with all that is under it.
     pub protected: Vec<PathBuf>,
+    /// The only folder that file tools may write, where there is such a limit.
+    pub within: Option<PathBuf>,
     /// What commands wear; `None`: nothing.
     pub confinement: Option<Arc<Confinement>>,
 }

@@ -102,6 +102,7 @@ fn the_bash_tool_is_confined() {
             run_marker: stage.marker.clone(),
             cancel: tokio_util::sync::CancellationToken::new(),
             protected: Vec::new(),
+            within: None,
             confinement: Some(std::sync::Arc::new(Confinement::build(policy).unwrap())),
         };
         let victim = stage.path("outside/victim");

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::cli::{self, Checkup};
 use crate::model::loop_file::{AgentDecl, ProgramProfile};
+pub use crate::tool::lookup::find;
 use crate::tool::process::{self, CommandSpec, End};
 
 use super::Findings;
@@ -29,20 +30,6 @@ fn signed_in(checkup: &Checkup) -> Option<String> {
     let home = std::env::var_os("HOME").map(PathBuf::from)?;
     let file = checkup.signed_in_files.iter().find(|file| home.join(file).is_file())?;
     Some(format!("by ~/{file}"))
-}
-
-/// A program in PATH, or by its own path.
-pub fn find(name: &str) -> Result<PathBuf, String> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let runs = |path: &Path| {
-        std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-    };
-    if name.contains('/') {
-        return if runs(Path::new(name)) { Ok(PathBuf::from(name)) } else { Err("cannot be run".to_owned()) };
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|dir| dir.join(name)).find(|path| !name.is_empty() && runs(path));
-    found.ok_or_else(|| "not found in PATH".to_owned())
 }
 
 /// The program of a declared agent.

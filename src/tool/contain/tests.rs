@@ -36,6 +36,18 @@ fn write(root: &Root, asked: &str, protected: &[&str]) -> Result<(), String> {
 }
 
 #[test]
+fn only_one_folder_may_be_written_where_that_is_the_limit() {
+    let place = place();
+    let root = Root::open(&place.workspace).unwrap();
+    symlink("../in", place.workspace.join("sub/link")).unwrap();
+    let within = |asked: &str| root.target_within(Path::new(asked), &[], Some(Path::new("sub"))).map(|_| ());
+    within("sub/new").unwrap();
+    for asked in ["in", "subway", "sub/link", "other/x"] {
+        assert!(within(asked).unwrap_err().contains("not yours to write"), "{asked}");
+    }
+}
+
+#[test]
 fn inside_works() {
     let place = place();
     let root = Root::open(&place.workspace).unwrap();

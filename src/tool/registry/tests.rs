@@ -23,6 +23,7 @@ fn bench() -> Bench {
         run_marker: format!("tools-{}", crate::tool::process::new_call_id()),
         cancel: CancellationToken::new(),
         protected: vec!["AGENTS.md".into(), "evidence/".into()],
+        within: None,
         confinement: None,
     };
     Bench { folder, ctx }
