@@ -121,6 +121,8 @@ pub struct GitState {
     pub open: Option<GitOperation>,
     pub checkpoints: Vec<Checkpoint>,
     pub restores: u32,
+    /// Where each iteration began on the branch, with everything before it committed.
+    pub starts: BTreeMap<u32, String>,
 }
 
 /// The value playbook's part of a run.
