@@ -17,6 +17,8 @@ use std::path::PathBuf;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::evidence::render;
+use crate::evidence::store::Durability;
 use crate::journal;
 use crate::machine::event::{GitFacts, GitFinished, GitIntended, GitOperation, IterationUndone};
 use crate::machine::run::RunState;
@@ -160,16 +162,20 @@ impl Driver<'_> {
             }
         };
         journal::failpoint("undo");
-        self.record(undone).await
+        self.record(undone).await?;
+        // Whoever reads the evidence of that iteration must find that it no longer stands for the workspace.
+        self.write_evidence(&render::of_run(&self.session.state), Durability::Replaceable)
     }
 
-    /// Before an iteration begins: where it begins on the branch, so that it can be taken back.
-    pub(super) async fn mark_iteration(&mut self) -> Result<(), EngineError> {
+    /// Before an iteration begins: where it begins on the branch, so that it can be taken back. `false`: a stop came
+    /// first.
+    pub(super) async fn mark_iteration(&mut self) -> Result<bool, EngineError> {
         let branch = self.session.state.value.git.facts.as_ref().and_then(|facts| facts.branch.as_ref());
         if branch.is_none() {
-            return Ok(());
+            return Ok(true);
         }
         let what = format!("before iteration {}", self.session.state.iteration_number());
-        self.git(GitOperation::Commit { what }).await
+        self.git(GitOperation::Commit { what }).await?;
+        Ok(self.session.state.value.git.open.is_none())
     }
 }

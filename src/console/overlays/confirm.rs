@@ -52,6 +52,18 @@ impl Confirm {
         }
     }
 
+    /// Take back what an iteration changed.
+    pub fn undo(iteration: u32) -> Self {
+        Self {
+            title: "Undo",
+            question: format!("Take back what iteration {iteration} changed?"),
+            consequence: "Before the next step its files are put back as they were, and its evidence is marked as no longer valid. The run's branch keeps both states.",
+            yes: "take it back",
+            no: "keep it",
+            command: Command::Undo(iteration),
+        }
+    }
+
     fn keys(&self, stage: &Stage<'_>) -> Keys {
         match barred(stage) {
             Some(_) => keys(&[("esc", "close")]),

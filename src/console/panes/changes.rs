@@ -60,6 +60,11 @@ impl ChangesPane {
         }
     }
 
+    /// The iteration whose changes are shown.
+    pub fn shown_iteration(&self, run: &RunState) -> Option<u32> {
+        self.selected(run).map(|artifacts| artifacts.iteration)
+    }
+
     fn kept(&self, digest: Digest) -> Option<&Kept> {
         self.kept.iter().find(|(other, _)| *other == digest).map(|(_, kept)| kept)
     }
@@ -189,7 +194,12 @@ impl Pane for ChangesPane {
                 Some(Kept::There(diff)) => format!(", {}", diff.status()),
                 Some(Kept::Asked | Kept::Failed(_)) | None => String::new(),
             };
-            format!("iteration {}{newest}, {count} in all{place}", artifacts.iteration)
+            let undone = match scene.run.value.taken_back.get(&artifacts.iteration) {
+                Some(undone) => format!(", undone by {}", prose::line(&undone.by)),
+                None if scene.run.value.undo == Some(artifacts.iteration) => ", being undone".to_owned(),
+                None => String::new(),
+            };
+            format!("iteration {}{newest}{undone}, {count} in all{place}", artifacts.iteration)
         });
         let block = widget::panel(theme, "Changes", scene.focused);
         frame.render_widget(paint::corner(block, theme, "Changes", &status, area.width), area);

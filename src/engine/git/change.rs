@@ -122,7 +122,9 @@ impl Work<'_> {
                 // What lies there from before says nothing new, unless the run wrote to it; nobody can tell.
                 Whose::Foreign => {}
                 Whose::Sensitive => sensitive.push(shown(&name)),
-                Whose::Run if name.ends_with(b"/") => left_out.push(format!("{}: a repository of its own", shown(&name))),
+                Whose::Run if name.ends_with(b"/") => {
+                    left_out.push(format!("{}: a repository of its own", shown(&name)))
+                }
                 Whose::Run if is_huge(&paths::place(self.git.workspace(), &name)) => {
                     left_out.push(format!("{}: larger than {} MiB", shown(&name), MAX_FILE_BYTES >> 20));
                 }

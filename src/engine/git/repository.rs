@@ -102,7 +102,9 @@ pub(super) async fn look(git: &Git) -> Result<Standing, Trouble> {
     let asked = ["rev-parse", "--is-bare-repository", "--is-inside-work-tree"];
     let answer = git.run(Call { arguments: &asked, ..Call::default() }).await?;
     if answer.code != 0 && answer.words.contains("not a git repository") {
-        return Ok(Standing::Absent("the workspace is no git repository; `git init` and a first commit make it one".into()));
+        return Ok(Standing::Absent(
+            "the workspace is no git repository; `git init` and a first commit make it one".into(),
+        ));
     }
     if answer.code != 0 {
         return Err(Trouble::refused(format!("the repository cannot be read: {}", answer.words)));
@@ -113,7 +115,8 @@ pub(super) async fn look(git: &Git) -> Result<Standing, Trouble> {
     let top = git.line(&["rev-parse", "--show-toplevel"]).await?.unwrap_or_default();
     let same = fs::canonicalize(&top).ok().zip(fs::canonicalize(git.workspace()).ok()).is_some_and(|(a, b)| a == b);
     if !same {
-        let why = format!("the repository's files begin at {top}, not at the workspace; run nightloop there to use git");
+        let why =
+            format!("the repository's files begin at {top}, not at the workspace; run nightloop there to use git");
         return Ok(Standing::Absent(why));
     }
     let Some(branch) = current_branch(git).await? else {
@@ -144,7 +147,8 @@ pub(super) async fn quiet(git: &Git) -> Result<(), Trouble> {
 }
 
 pub(super) fn is_protected(settings: &GitSettings, branch: &str) -> bool {
-    let matches = |pattern: &String| globset::Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(branch));
+    let matches =
+        |pattern: &String| globset::Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(branch));
     settings.protected.iter().any(|pattern| pattern == branch || matches(pattern))
 }
 
