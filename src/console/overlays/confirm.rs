@@ -145,6 +145,14 @@ mod tests {
     }
 
     #[test]
+    fn an_iteration_is_taken_back_only_with_y() {
+        let staged = Staged::running();
+        assert!(staged.press(&mut Confirm::undo(2), KeyCode::Enter).cmds.is_empty());
+        assert_eq!(staged.press(&mut Confirm::undo(2), KeyCode::Char('y')).cmds, [Cmd::Order(Command::Undo(2))]);
+        assert!(staged.screen(&mut Confirm::undo(2), 80, 20).contains("Take back what iteration 2 changed?"));
+    }
+
+    #[test]
     fn looking_is_not_stopping() {
         let mut staged = Staged::running();
         staged.read_only = true;

@@ -383,6 +383,22 @@ mod tests {
     }
 
     #[test]
+    fn an_iteration_that_was_taken_back_says_by_whom() {
+        let sample = Sample::demo();
+        let mut state = sample.ended();
+        let mut pane = ChangesPane::new();
+        load(&mut pane, &sample, &state);
+        let number = pane.shown_iteration(&state).unwrap();
+        assert!(!draw(&mut pane, &state, &Theme::dark(), 120, 20).contains("undone"));
+        let undone = crate::machine::value::Undone { by: "ada\u{1b}[2J".into(), files: Vec::new() };
+        state.value.taken_back.insert(number, undone);
+        assert!(draw(&mut pane, &state, &Theme::dark(), 120, 20).contains("undone by ada"));
+        state.value.taken_back.clear();
+        state.value.undo = Some(number);
+        assert!(draw(&mut pane, &state, &Theme::dark(), 120, 20).contains("being undone"));
+    }
+
+    #[test]
     fn any_size_is_survived() {
         let sample = Sample::demo();
         let state = sample.ended();
