@@ -26,6 +26,7 @@ mod steer;
 mod stop;
 mod text;
 mod themes;
+mod undo;
 mod verify;
 mod watch;
 
@@ -79,6 +80,8 @@ enum Command {
     Answer(answer::Options),
     /// Send a word to the next agent call.
     Steer(steer::Options),
+    /// Take back what a finished iteration changed (value runs with git).
+    Undo(undo::Options),
     /// Say what a run is doing, or how it ended.
     Status(status::Options),
     /// List the runs of this user.
@@ -127,6 +130,7 @@ pub fn main() -> ExitCode {
         Command::Inbox(options) => inbox::main(&here, &options),
         Command::Answer(options) => answer::main(&here, &options),
         Command::Steer(options) => steer::main(&here, &options),
+        Command::Undo(options) => undo::main(&here, &options),
         Command::Status(options) => status::main(&here, &options),
         Command::Runs(options) => runs::main(&options),
         Command::Rules(options) => rules::main(&here, &options),

@@ -42,7 +42,7 @@ pub struct Panes {
     plan: Plan,
     evidence: EvidencePane,
     timeline: TimelinePane,
-    changes: ChangesPane,
+    pub changes: ChangesPane,
 }
 
 impl Panes {

@@ -230,6 +230,13 @@ fn act(model: &mut Model, action: Action) -> Vec<Cmd> {
             let scheduled = model.world.run.as_ref().is_some_and(|run| run.operator.stop_after_iteration.is_some());
             vec![Cmd::Order(Command::StopAfterIteration(!scheduled))]
         }
+        Action::UndoIteration => {
+            let run = model.world.run.as_ref();
+            match run.and_then(|run| model.panes.changes.shown_iteration(run)) {
+                Some(iteration) => open(model, Confirm::undo(iteration)),
+                None => Vec::new(),
+            }
+        }
         Action::RetryNow => vec![Cmd::Order(Command::RetryNow)],
         Action::Steer => open(model, Prompt::steer()),
         Action::RaiseBudget => open(model, Budget::default()),

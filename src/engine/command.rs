@@ -26,6 +26,8 @@ pub enum Command {
     RetryNow,
     /// A word for the next agent call.
     Steer(String),
+    /// Take back what a finished iteration changed.
+    Undo(u32),
     RaiseBudget {
         dimension: Dimension,
         to: String,

@@ -14,6 +14,7 @@ mod diff;
 pub mod driver;
 pub mod error;
 mod finish;
+mod git;
 pub mod host;
 pub mod hub;
 pub mod keys;

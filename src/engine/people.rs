@@ -15,13 +15,14 @@ use crate::evidence::store::{self, Durability};
 use crate::journal::JournalError;
 use crate::machine::event::{
     BudgetRaised, DecisionAnswered, DecisionSettled, Event, PauseBegan, PauseLifted, PauseRequested, Probe,
-    RetryRequested, Signal, SteerQueued, StopScheduled, ViewerAttached, ViewerDetached,
+    RetryRequested, Signal, SteerQueued, StopScheduled, UndoRequested, ViewerAttached, ViewerDetached,
 };
 use crate::machine::operator::{Decision, DecisionStatus};
 use crate::machine::step::{self, Input};
 use crate::model::decision::{Answer, DecisionId, MAX_PROPOSAL, Mode, Request};
 use crate::model::digest::Digest;
 use crate::model::learnings::flatten;
+use crate::model::loop_file;
 use crate::tool::document;
 use crate::tool::process::{self, Access, CommandSpec};
 
@@ -160,6 +161,13 @@ impl Driver<'_> {
                 let number = operator.next_steer();
                 let said = format!("word {number} is queued for the next agent call");
                 (SteerQueued { number, text, by }.into(), said)
+            }
+            Command::Undo(_) if self.session.state.loop_file().playbook != loop_file::Playbook::Value => {
+                return Err("only runs of the value playbook have commits to take back".to_owned());
+            }
+            Command::Undo(iteration) => {
+                let said = format!("iteration {iteration} is taken back before the next step");
+                (UndoRequested { iteration, by }.into(), said)
             }
             Command::RaiseBudget { to, .. } if to.len() > MAX_NUMBER => return Err("that is no number".to_owned()),
             Command::RaiseBudget { dimension, to } => {

@@ -58,7 +58,8 @@ impl Driver<'_> {
                 let checked = self.preflight();
                 self.record(checked).await
             }
-            Effect::Git(_) | Effect::Undo(_) => Err(EngineError::Internal(format!("{effect:?} cannot be made yet"))),
+            Effect::Git(operation) => self.git(operation).await,
+            Effect::Undo(iteration) => self.undo(iteration).await,
         }
     }
 

@@ -109,6 +109,9 @@ impl Driver<'_> {
     }
 
     pub(super) async fn begin_iteration(&mut self) -> Result<(), EngineError> {
+        if !self.mark_iteration().await? {
+            return Ok(());
+        }
         let text = self.agents_md_text();
         let elapsed = self.spent_now().millis;
         let composed = compose::compose(&self.session.state, &text, Role::Scout, elapsed);

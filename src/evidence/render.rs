@@ -133,6 +133,9 @@ pub fn of_run(state: &RunState) -> Vec<Rendered> {
     if let Some(decisions) = people::decisions(state) {
         add("decisions.json", document::text(&decisions), "log");
     }
+    if let Some(undone) = undone(state) {
+        add("undone.json", document::text(&undone), "log");
+    }
     if let Some(inbox) = people::inbox(state) {
         add("inbox.md", inbox, "log");
     }
@@ -147,6 +150,20 @@ pub fn of_run(state: &RunState) -> Vec<Rendered> {
     }
     files.extend(value::views(state));
     files
+}
+
+/// Iterations that a person took back: their evidence no longer stands for the workspace.
+fn undone(state: &RunState) -> Option<Value> {
+    let rows: Vec<Value> = state
+        .value
+        .taken_back
+        .iter()
+        .map(|(iteration, undone)| {
+            let evidence = iteration_dir(*iteration);
+            json!({"iteration": iteration, "by": undone.by, "files": undone.files, "invalid_evidence": evidence})
+        })
+        .collect();
+    (!rows.is_empty()).then(|| json!({"undone": rows}))
 }
 
 /// manifest.json: every other file with its digest.

@@ -148,9 +148,7 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
                 return Err("iterations are numbered without gaps");
             }
             state.current = Some(Iteration::new(began.clone()));
-            state.value.in_iteration.clear();
-            let first = state.value.steps_begun;
-            state.value.iteration_starts.push(first);
+            value::iteration_began(state, began.iteration);
             state.spent.iteration_millis = 0;
             state.spent.iteration_tool_calls = 0;
             state.cut = None;

@@ -19,8 +19,8 @@ use crate::model::value::{
 
 use super::call::CallSummary;
 use super::event::{
-    AgentEnd, DocumentsRead, EpicPut, Event, GitFacts, GitFinished, GitOperation, PreflightChecked, Probe, ProbeResult,
-    ReportAccepted, RoundClosed, RoundKept, ServiceHealth, StepBegan, StepFinished, Target,
+    AgentEnd, DocumentsRead, EpicPut, Event, GitFacts, GitFinished, GitOperation, IterationUndone, PreflightChecked,
+    Probe, ProbeResult, ReportAccepted, RoundClosed, RoundKept, ServiceHealth, StepBegan, StepFinished, Target,
 };
 use super::run::RunState;
 
@@ -126,6 +126,17 @@ pub struct GitState {
     pub checkpoints: Vec<Checkpoint>,
     /// Rollbacks; a fix that was undone is none.
     pub restores: u32,
+    /// Did the latest operation succeed? Then everything of the run was committed there.
+    pub committed: bool,
+    /// Where each iteration began on the branch, with everything before it committed.
+    pub starts: BTreeMap<u32, String>,
+}
+
+/// An iteration that a person took back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undone {
+    pub by: String,
+    pub files: Vec<String>,
 }
 
 /// The value playbook's part of a run.
@@ -159,6 +170,10 @@ pub struct ValueState {
     pub epics: Vec<EpicPut>,
     pub undone: BTreeSet<u32>,
     pub undo: Option<u32>,
+    /// Who asked for the present one.
+    pub undo_by: Option<String>,
+    /// The iterations in `undone`, with what was taken back.
+    pub taken_back: BTreeMap<u32, Undone>,
     /// Times a judge changed files and was not believed.
     pub violations: u32,
     /// What agents asked a person to do, in order. A builder's request names the task it was given.
@@ -320,13 +335,11 @@ pub(super) fn apply(run: &mut RunState, event: &Event) -> Result<(), &'static st
         Event::ResearchKept(kept) => run.value.research.push(kept.brief.clone()),
         Event::GitIntended(intended) => run.value.git.open = Some(intended.operation.clone()),
         Event::GitFinished(finished) => git_finished(run, finished),
-        Event::UndoRequested(undo) => run.value.undo = Some(undo.iteration),
-        Event::IterationUndone(undone) => {
-            run.value.undo = None;
-            if undone.problem.is_none() {
-                run.value.undone.insert(undone.iteration);
-            }
+        Event::UndoRequested(undo) => {
+            run.value.undo = Some(undo.iteration);
+            run.value.undo_by = Some(undo.by.clone());
         }
+        Event::IterationUndone(undone) => iteration_undone(run, undone),
         Event::EpicPut(put) => match run.value.epics.iter_mut().find(|epic| epic.epic == put.epic) {
             Some(known) => *known = put.clone(),
             None => run.value.epics.push(put.clone()),
@@ -470,6 +483,7 @@ fn git_finished(run: &mut RunState, finished: &GitFinished) {
     let fixing = matches!(run.value.step.as_ref().map(|step| &step.action), Some(Action::Fix { .. }));
     let git = &mut run.value.git;
     git.open = None;
+    git.committed = finished.problem.is_none();
     if finished.problem.is_none() {
         match &finished.operation {
             GitOperation::Prepare => git.facts = Some(finished.facts.clone()),
@@ -495,6 +509,74 @@ fn git_finished(run: &mut RunState, finished: &GitFinished) {
     }
 }
 
+/// An iteration begins: it can be taken back only if all before it is committed.
+pub(super) fn iteration_began(run: &mut RunState, iteration: u32) {
+    run.value.in_iteration.clear();
+    let first = run.value.steps_begun;
+    run.value.iteration_starts.push(first);
+    let git = &mut run.value.git;
+    let facts = git.facts.as_ref().filter(|facts| facts.branch.is_some());
+    if let Some(head) = facts.and_then(|facts| facts.head.clone()).filter(|_| git.committed && git.open.is_none()) {
+        git.starts.insert(iteration, head);
+    }
+}
+
+/// What was proved with files that are gone is not proved.
+fn iteration_undone(run: &mut RunState, undone: &IterationUndone) {
+    let value = &mut run.value;
+    value.undo = None;
+    let by = value.undo_by.take().unwrap_or_default();
+    if undone.problem.is_some() {
+        return;
+    }
+    value.undone.insert(undone.iteration);
+    value.taken_back.insert(undone.iteration, Undone { by, files: undone.files.clone() });
+    if let (Some(facts), Some(head)) = (&mut value.git.facts, &undone.head) {
+        facts.head = Some(head.clone());
+    }
+    value.exit_gate_passed = None;
+    let of_iteration = |record: &&StepRecord| record.iteration == Some(undone.iteration);
+    let steps: BTreeSet<u32> = value.log.iter().filter(of_iteration).map(|record| record.step).collect();
+    for task in &mut value.tasks {
+        if task.status == TaskStatus::Done && task.done_in.is_some_and(|step| steps.contains(&step)) {
+            task.status = TaskStatus::Pending;
+            task.done_in = None;
+            task.files_created.clear();
+            task.files_modified.clear();
+            task.notes = format!("Was done; iteration {} was taken back by a person.", undone.iteration);
+        }
+    }
+    for verification in value.verifications.values_mut() {
+        if verification.status == VerificationStatus::Passed {
+            verification.status = VerificationStatus::Pending;
+        }
+    }
+}
+
+/// May a person take this iteration back?
+fn may_undo(run: &RunState, iteration: u32) -> Result<(), String> {
+    let value = &run.value;
+    if run.halt.is_some() {
+        return Err("the run has ended".to_owned());
+    }
+    if let Some(other) = value.undo {
+        return Err(format!("iteration {other} is being taken back already"));
+    }
+    if !run.done.iter().any(|done| done.number() == iteration) {
+        return Err(format!("iteration {iteration} is not finished"));
+    }
+    if value.undone.contains(&iteration) {
+        return Err(format!("iteration {iteration} was taken back already"));
+    }
+    if value.git.facts.as_ref().is_none_or(|facts| facts.branch.is_none()) {
+        return Err("the run has no branch of its own in a git repository".to_owned());
+    }
+    if !value.git.starts.contains_key(&iteration) {
+        return Err(format!("where iteration {iteration} began is not on the run's branch"));
+    }
+    Ok(())
+}
+
 fn open_step(run: &mut RunState) -> Result<&mut OpenStep, &'static str> {
     run.value.step.as_mut().ok_or("no step is open")
 }
@@ -512,15 +594,9 @@ pub(super) fn legal(run: &RunState, event: &Event) -> Result<(), String> {
             }
             Ok(())
         }
-        Event::UndoRequested(undo) => {
-            if run.done.iter().any(|iteration| iteration.number() == undo.iteration) || value.undo.is_none() {
-                Ok(())
-            } else {
-                Err("that iteration cannot be taken back".to_owned())
-            }
-        }
-        Event::IterationUndone(_) => {
-            if value.undo.is_some() {
+        Event::UndoRequested(undo) => may_undo(run, undo.iteration),
+        Event::IterationUndone(undone) => {
+            if value.undo == Some(undone.iteration) {
                 Ok(())
             } else {
                 Err("nobody asked for that".to_owned())

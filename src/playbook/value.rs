@@ -13,6 +13,8 @@ pub mod gates;
 pub mod monitor;
 #[cfg(test)]
 pub mod testing;
+#[cfg(test)]
+mod undo_tests;
 pub mod words;
 
 use crate::machine::event::{Event, RunHalted, StepBegan, StepFinished};

@@ -196,7 +196,7 @@ impl TreeCache {
 }
 
 /// A relative path as text.
-fn name_of(path: &Path) -> String {
+pub fn name_of(path: &Path) -> String {
     let mut name = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {
         name.push_str(chunk.valid());

@@ -52,6 +52,18 @@ impl Confirm {
         }
     }
 
+    /// Take back what an iteration changed.
+    pub fn undo(iteration: u32) -> Self {
+        Self {
+            title: "Undo",
+            question: format!("Take back what iteration {iteration} changed?"),
+            consequence: "Before the next step its files are put back as they were, and its evidence is marked as no longer valid. The run's branch keeps both states.",
+            yes: "take it back",
+            no: "keep it",
+            command: Command::Undo(iteration),
+        }
+    }
+
     fn keys(&self, stage: &Stage<'_>) -> Keys {
         match barred(stage) {
             Some(_) => keys(&[("esc", "close")]),
@@ -130,6 +142,14 @@ mod tests {
         let response = staged.press(&mut Confirm::stop(), KeyCode::Char('y'));
         assert_eq!(response.cmds, [Cmd::Order(Command::Stop)]);
         assert!(matches!(response.next, Next::Close));
+    }
+
+    #[test]
+    fn an_iteration_is_taken_back_only_with_y() {
+        let staged = Staged::running();
+        assert!(staged.press(&mut Confirm::undo(2), KeyCode::Enter).cmds.is_empty());
+        assert_eq!(staged.press(&mut Confirm::undo(2), KeyCode::Char('y')).cmds, [Cmd::Order(Command::Undo(2))]);
+        assert!(staged.screen(&mut Confirm::undo(2), 80, 20).contains("Take back what iteration 2 changed?"));
     }
 
     #[test]

@@ -60,6 +60,11 @@ impl ChangesPane {
         }
     }
 
+    /// The iteration whose changes are shown.
+    pub fn shown_iteration(&self, run: &RunState) -> Option<u32> {
+        self.selected(run).map(|artifacts| artifacts.iteration)
+    }
+
     fn kept(&self, digest: Digest) -> Option<&Kept> {
         self.kept.iter().find(|(other, _)| *other == digest).map(|(_, kept)| kept)
     }
@@ -189,7 +194,12 @@ impl Pane for ChangesPane {
                 Some(Kept::There(diff)) => format!(", {}", diff.status()),
                 Some(Kept::Asked | Kept::Failed(_)) | None => String::new(),
             };
-            format!("iteration {}{newest}, {count} in all{place}", artifacts.iteration)
+            let undone = match scene.run.value.taken_back.get(&artifacts.iteration) {
+                Some(undone) => format!(", undone by {}", prose::line(&undone.by)),
+                None if scene.run.value.undo == Some(artifacts.iteration) => ", being undone".to_owned(),
+                None => String::new(),
+            };
+            format!("iteration {}{newest}{undone}, {count} in all{place}", artifacts.iteration)
         });
         let block = widget::panel(theme, "Changes", scene.focused);
         frame.render_widget(paint::corner(block, theme, "Changes", &status, area.width), area);
@@ -370,6 +380,22 @@ mod tests {
         assert!(shown.contains("more files") && shown.contains("guards a check"), "{shown}");
         let shown = draw(&mut pane, &state, &Theme::dark(), 120, 20);
         assert!(shown.contains("more files"), "{shown}");
+    }
+
+    #[test]
+    fn an_iteration_that_was_taken_back_says_by_whom() {
+        let sample = Sample::demo();
+        let mut state = sample.ended();
+        let mut pane = ChangesPane::new();
+        load(&mut pane, &sample, &state);
+        let number = pane.shown_iteration(&state).unwrap();
+        assert!(!draw(&mut pane, &state, &Theme::dark(), 120, 20).contains("undone"));
+        let undone = crate::machine::value::Undone { by: "ada\u{1b}[2J".into(), files: Vec::new() };
+        state.value.taken_back.insert(number, undone);
+        assert!(draw(&mut pane, &state, &Theme::dark(), 120, 20).contains("undone by ada"));
+        state.value.taken_back.clear();
+        state.value.undo = Some(number);
+        assert!(draw(&mut pane, &state, &Theme::dark(), 120, 20).contains("being undone"));
     }
 
     #[test]

@@ -177,6 +177,9 @@ pub struct GitFacts {
     pub files: Vec<String>,
     /// Files that were left out because of their names.
     pub sensitive: Vec<String>,
+    /// What else was left out, or is worth knowing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -200,6 +203,9 @@ pub struct UndoRequested {
 pub struct IterationUndone {
     pub iteration: u32,
     pub files: Vec<String>,
+    /// The commit the run's branch is at now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
     pub problem: Option<String>,
 }
 

@@ -1,0 +1,181 @@
+//! The repository of a run: a branch of its own, commits of what it changed, the way back.
+//!
+//! Role: announce what is done to the repository, do it, record what came of it. Not its role: deciding when
+//! (`playbook::value`), or what an undone iteration means (`machine::value`).
+//! Invariants: an operation that was announced and interrupted is done again from the start, and comes to the same;
+//! nothing here stashes, resets or cleans; `docs/git.md` says what is never touched.
+
+mod change;
+mod index;
+mod paths;
+mod program;
+mod repository;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::evidence::render;
+use crate::evidence::store::Durability;
+use crate::journal;
+use crate::machine::event::{GitFacts, GitFinished, GitIntended, GitOperation, IterationUndone};
+use crate::machine::run::RunState;
+use crate::model::value::settings::{GitMode, GitSettings};
+
+use self::change::{Done, Span, Work};
+use self::paths::Bounds;
+use self::program::{Git, Trouble};
+
+use super::driver::{Cutoff, Driver, Guarded};
+use super::error::EngineError;
+
+/// Everything an operation needs to know, apart from the run that goes on meanwhile.
+struct Job {
+    workspace: PathBuf,
+    run: String,
+    name: String,
+    settings: GitSettings,
+    known: Option<GitFacts>,
+    stop: CancellationToken,
+}
+
+impl Job {
+    fn new(workspace: PathBuf, run: &RunState, stop: CancellationToken) -> Self {
+        Self {
+            workspace,
+            run: run.run().as_str().to_owned(),
+            name: run.loop_file().name.clone(),
+            settings: run.value_settings().git.clone(),
+            known: run.value.git.facts.clone(),
+            stop,
+        }
+    }
+
+    async fn open(&self) -> Result<Git, Trouble> {
+        Git::open(&self.workspace, &self.run, self.stop.clone()).await
+    }
+
+    /// Does it; the facts as far as they are known, and why it was not done.
+    async fn perform(&self, operation: &GitOperation) -> Result<(GitFacts, Option<String>), Trouble> {
+        let done = match operation {
+            GitOperation::Prepare => self.prepare().await,
+            GitOperation::Commit { what } | GitOperation::Checkpoint { label: what } => {
+                self.change(async |work: Work<'_>| work.commit(what).await).await
+            }
+            GitOperation::Restore { commit, why } => {
+                if self.branch().is_none() {
+                    Err(Trouble::refused("the run has no branch to go back on"))
+                } else {
+                    self.change(async |work: Work<'_>| work.restore(commit, why).await).await
+                }
+            }
+        };
+        match done {
+            Ok(facts) => Ok((facts, None)),
+            Err(Trouble::Stopped) => Err(Trouble::Stopped),
+            Err(Trouble::Refused(why) | Trouble::NoProgram(why)) => Ok((self.facts(Done::default()), Some(why))),
+        }
+    }
+
+    async fn prepare(&self) -> Result<GitFacts, Trouble> {
+        if self.settings.mode == GitMode::Off {
+            return Ok(GitFacts::default());
+        }
+        let git = match self.open().await {
+            Ok(git) => git,
+            Err(Trouble::NoProgram(why)) if self.settings.mode == GitMode::Auto => {
+                return Ok(GitFacts { notes: vec![why], ..GitFacts::default() });
+            }
+            Err(trouble) => return Err(trouble),
+        };
+        let wanted = repository::branch_name(&self.name, &self.run);
+        repository::prepare(&git, &self.settings, &wanted, self.known.as_ref()).await
+    }
+
+    fn branch(&self) -> Option<&str> {
+        self.known.as_ref().and_then(|known| known.branch.as_deref())
+    }
+
+    /// Works on the run's branch; without one there is nothing to do.
+    async fn change(&self, work: impl AsyncFnOnce(Work<'_>) -> Result<Done, Trouble>) -> Result<GitFacts, Trouble> {
+        let Some(known) = &self.known else { return Ok(GitFacts::default()) };
+        let Some(branch) = &known.branch else { return Ok(GitFacts::default()) };
+        let git = self.open().await?;
+        let bounds = Bounds::new(&known.foreign, &self.settings.sensitive)?;
+        let done = work(Work { git: &git, branch, bounds, settings: &self.settings, name: &self.name }).await?;
+        Ok(self.facts(done))
+    }
+
+    /// What is foreign is said once, when the repository is first looked at.
+    fn facts(&self, done: Done) -> GitFacts {
+        let known = self.known.clone().unwrap_or_default();
+        GitFacts {
+            head: Some(done.head).filter(|head| !head.is_empty()).or(known.head),
+            files: done.files,
+            sensitive: done.sensitive,
+            notes: done.notes,
+            foreign: Vec::new(),
+            ..known
+        }
+    }
+}
+
+impl Driver<'_> {
+    /// Announces an operation, does it, records what came of it. Interrupted, it is done again.
+    pub(super) async fn git(&mut self, operation: GitOperation) -> Result<(), EngineError> {
+        if self.session.state.value.git.open.as_ref() != Some(&operation) {
+            self.record(GitIntended { operation: operation.clone() }).await?;
+        }
+        journal::failpoint("git");
+        let stop = CancellationToken::new();
+        let job = Job::new(self.session.workspace.clone(), &self.session.state, stop.clone());
+        let performed = self.guarded(&stop, Cutoff::Never, job.perform(&operation)).await?;
+        let (Guarded::Done(result) | Guarded::Stopped(result) | Guarded::Cut(result)) = performed;
+        // A stop came between two commands; the announcement stands, and a resume does it again.
+        let Ok((facts, problem)) = result else { return Ok(()) };
+        journal::failpoint("git_done");
+        self.record(GitFinished { operation, facts, problem }).await
+    }
+
+    /// Takes back what an iteration changed, where nothing was built on it.
+    pub(super) async fn undo(&mut self, iteration: u32) -> Result<(), EngineError> {
+        let stop = CancellationToken::new();
+        let job = Job::new(self.session.workspace.clone(), &self.session.state, stop.clone());
+        let starts = &self.session.state.value.git.starts;
+        let spans: Vec<Span> =
+            starts.iter().map(|(iteration, start)| Span { iteration: *iteration, start: start.clone() }).collect();
+        let effect = async {
+            if job.branch().is_none() {
+                return Err(Trouble::refused("the run has no branch of its own in a git repository"));
+            }
+            job.change(async |work: Work<'_>| work.undo(iteration, &spans).await).await
+        };
+        let performed = self.guarded(&stop, Cutoff::Never, effect).await?;
+        let (Guarded::Done(result) | Guarded::Stopped(result) | Guarded::Cut(result)) = performed;
+        let undone = match result {
+            Ok(facts) => IterationUndone { iteration, files: facts.files, head: facts.head, problem: None },
+            Err(Trouble::Stopped) => return Ok(()),
+            Err(Trouble::Refused(why) | Trouble::NoProgram(why)) => {
+                IterationUndone { iteration, files: Vec::new(), head: None, problem: Some(why) }
+            }
+        };
+        journal::failpoint("undo");
+        self.record(undone).await?;
+        // Whoever reads the evidence of that iteration must find that it no longer stands for the workspace.
+        self.write_evidence(&render::of_run(&self.session.state), Durability::Replaceable)
+    }
+
+    /// Before an iteration begins: where it begins on the branch, so that it can be taken back. `false`: a stop came
+    /// first.
+    pub(super) async fn mark_iteration(&mut self) -> Result<bool, EngineError> {
+        let branch = self.session.state.value.git.facts.as_ref().and_then(|facts| facts.branch.as_ref());
+        if branch.is_none() {
+            return Ok(true);
+        }
+        let what = format!("before iteration {}", self.session.state.iteration_number());
+        self.git(GitOperation::Commit { what }).await?;
+        Ok(self.session.state.value.git.open.is_none())
+    }
+}

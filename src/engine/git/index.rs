@@ -1,0 +1,119 @@
+//! An index of our own, so that the user's stays as it is while a commit is built.
+//!
+//! Role: what differs from a commit, seen through a private index; lists of differences. Invariant: nothing here
+//! writes the user's index.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+
+use super::paths::{Name, pieces};
+use super::program::{Call, Git, Trouble};
+
+/// A file that git keeps a reference to another repository for.
+const SUBMODULE: &str = "160000";
+/// No file.
+const NOTHING: &str = "000000";
+
+/// A private index file; gone with the value.
+pub(super) struct Index {
+    _folder: tempfile::TempDir,
+    path: String,
+}
+
+impl Index {
+    /// One that holds the files of a commit.
+    pub(super) async fn at(git: &Git, commit: &str) -> Result<Self, Trouble> {
+        let private = |e: std::io::Error| Trouble::refused(format!("no place for a private index: {e}"));
+        let folder = tempfile::Builder::new().prefix("nightloop-index-").tempdir().map_err(private)?;
+        let path = folder.path().join("index");
+        // Git resolves what is not absolute in ways of its own.
+        let path = std::path::absolute(path).map_err(private)?;
+        let users = git.output(&["rev-parse", "--git-path", "index"]).await?;
+        let users = git.workspace().join(OsStr::from_bytes(users.strip_suffix(b"\n").unwrap_or(&users)));
+        // A copy, because it knows which files it need not read again, and which are not checked out on purpose.
+        match fs::copy(&users, &path) {
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Trouble::refused(format!("the index cannot be read: {error}"))),
+        }
+        let path = path.to_str().ok_or_else(|| Trouble::refused("the temporary folder's name is no UTF-8"))?.to_owned();
+        let index = Self { _folder: folder, path };
+        index.must(git, &["read-tree", "-m", commit], None).await?;
+        // Its exit code says that some files differ: that is what is looked for next.
+        let refresh = ["update-index", "-q", "--ignore-submodules", "--refresh"];
+        git.run(Call { arguments: &refresh, index: Some(&index.path), input: None }).await?;
+        Ok(index)
+    }
+
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub(super) async fn must(&self, git: &Git, arguments: &[&str], input: Option<Vec<u8>>) -> Result<Vec<u8>, Trouble> {
+        git.must(Call { arguments, index: Some(&self.path), input }).await
+    }
+
+    /// Tracked files that are not as in the index.
+    pub(super) async fn changed(&self, git: &Git) -> Result<Vec<Entry>, Trouble> {
+        let list = ["diff-files", "-z", "--raw", "--no-renames", "--no-abbrev", "--ignore-submodules=all"];
+        parse(&self.must(git, &list, None).await?)
+    }
+
+    /// Files that are neither in the index nor ignored. A name that ends with `/` is another repository.
+    pub(super) async fn untracked(&self, git: &Git) -> Result<Vec<Name>, Trouble> {
+        let list = self.must(git, &["ls-files", "-z", "--others", "--exclude-standard"], None).await?;
+        Ok(pieces(&list).map(<[u8]>::to_vec).collect())
+    }
+}
+
+/// One path that differs between two sides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub name: Name,
+    pub old: Side,
+    pub new: Side,
+    pub status: u8,
+}
+
+/// What a path is on one side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Side {
+    pub mode: String,
+    pub id: String,
+}
+
+impl Side {
+    pub(super) fn exists(&self) -> bool {
+        self.mode != NOTHING
+    }
+}
+
+impl Entry {
+    pub(super) fn is_submodule(&self) -> bool {
+        self.old.mode == SUBMODULE || self.new.mode == SUBMODULE
+    }
+}
+
+/// What differs between two commits: from `old` to `new`.
+pub(super) async fn between(git: &Git, old: &str, new: &str) -> Result<Vec<Entry>, Trouble> {
+    let list = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--ignore-submodules=none", old, new];
+    parse(&git.output(&list).await?)
+}
+
+/// Reads `:old new id id S\0path\0 …`.
+pub(super) fn parse(raw: &[u8]) -> Result<Vec<Entry>, Trouble> {
+    let odd = || Trouble::refused("git lists differences in a form that is not known");
+    let mut pieces = pieces(raw);
+    let mut entries = Vec::new();
+    while let Some(head) = pieces.next() {
+        let head = std::str::from_utf8(head).ok().and_then(|head| head.strip_prefix(':')).ok_or_else(odd)?;
+        let parts: Vec<&str> = head.split(' ').collect();
+        let [old_mode, new_mode, old_id, new_id, status] = parts[..] else { return Err(odd()) };
+        let name = pieces.next().ok_or_else(odd)?.to_vec();
+        let side = |mode: &str, id: &str| Side { mode: mode.to_owned(), id: id.to_owned() };
+        let status = *status.as_bytes().first().ok_or_else(odd)?;
+        entries.push(Entry { name, old: side(old_mode, old_id), new: side(new_mode, new_id), status });
+    }
+    Ok(entries)
+}

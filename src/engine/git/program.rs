@@ -1,0 +1,198 @@
+//! The `git` program, run so that a repository cannot make it run anything else.
+//!
+//! Role: one command at a time, with bounded time and output, an environment of our own, and a configuration laid
+//! over the repository's. Not its role: knowing what any of it is for.
+//! Invariants: no hook, no file system monitor, no filter, no remote helper and no signature program is started,
+//! whatever the repository's configuration says; a command that has begun is let end.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::tool::process::{self, CommandSpec, End};
+
+/// What one command may take.
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// Kept of a stream; a command that says more has failed, for us.
+const MAX_OUTPUT: usize = 32 << 20;
+/// Settings of filters that are overruled.
+const MAX_FILTERS: usize = 400;
+/// Kept of what git says about a failure.
+const MAX_WORDS: usize = 400;
+
+/// Over whatever the repository's configuration says.
+const SETTINGS: &[(&str, &str)] = &[
+    ("core.hooksPath", "/dev/null"),
+    ("core.fsmonitor", "false"),
+    ("core.untrackedCache", "false"),
+    ("core.splitIndex", "false"),
+    ("commit.gpgSign", "false"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("advice.graftFileDeprecated", "false"),
+];
+
+/// Why something was not done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// There is no `git` here.
+    NoProgram(String),
+    /// A stop came before the next command.
+    Stopped,
+    /// It cannot or must not be done; words for people.
+    Refused(String),
+}
+
+impl Trouble {
+    pub(super) fn refused(words: impl Into<String>) -> Self {
+        Self::Refused(words.into())
+    }
+}
+
+/// A repository as its commands see it.
+pub(super) struct Git {
+    workspace: PathBuf,
+    marker: String,
+    stop: CancellationToken,
+    settings: Vec<(String, String)>,
+}
+
+/// One command.
+#[derive(Default)]
+pub(super) struct Call<'a> {
+    pub arguments: &'a [&'a str],
+    /// In place of the user's index.
+    pub index: Option<&'a str>,
+    pub input: Option<Vec<u8>>,
+}
+
+pub(super) struct Answer {
+    pub code: i32,
+    pub output: Vec<u8>,
+    pub words: String,
+}
+
+impl Git {
+    /// Gets to know what has to be overruled here.
+    pub(super) async fn open(workspace: &Path, marker: &str, stop: CancellationToken) -> Result<Self, Trouble> {
+        let settings = SETTINGS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let mut git = Self { workspace: workspace.to_owned(), marker: marker.to_owned(), stop, settings };
+        git.overrule_filters().await?;
+        git.name_the_author().await?;
+        Ok(git)
+    }
+
+    pub(super) fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
+    /// A filter is a command that an agent could have written into the configuration, and git would run it outside
+    /// of the agents' sandbox.
+    async fn overrule_filters(&mut self) -> Result<(), Trouble> {
+        let list = ["config", "-z", "--name-only", "--get-regexp", "^filter\\."];
+        let answer = self.run(Call { arguments: &list, ..Call::default() }).await?;
+        let mut names = Vec::new();
+        for name in answer.output.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+            let text = std::str::from_utf8(name)
+                .map_err(|_| Trouble::refused("the repository's configuration has a filter with an unreadable name"))?;
+            if let Some((driver, _)) = text.rsplit_once('.') {
+                names.push(driver.to_owned());
+            }
+        }
+        names.sort_unstable();
+        names.dedup();
+        if names.len() > MAX_FILTERS {
+            return Err(Trouble::refused(format!("git's configuration has more than {MAX_FILTERS} filters")));
+        }
+        for driver in names {
+            for (key, value) in [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")] {
+                self.settings.push((format!("{driver}.{key}"), value.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The user's own name where one is set.
+    async fn name_the_author(&mut self) -> Result<(), Trouble> {
+        for (key, value) in [("user.name", "nightloop"), ("user.email", "nightloop@localhost")] {
+            let known = self.run(Call { arguments: &["config", "--get", key], ..Call::default() }).await?;
+            if known.output.trim_ascii().is_empty() {
+                self.settings.push((key.to_owned(), value.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a command; its exit code is the caller's to judge.
+    pub(super) async fn run(&self, call: Call<'_>) -> Result<Answer, Trouble> {
+        if self.stop.is_cancelled() {
+            return Err(Trouble::Stopped);
+        }
+        let mut argv = vec!["git".to_owned(), "--no-pager".to_owned(), "--literal-pathspecs".to_owned()];
+        argv.extend(call.arguments.iter().map(|argument| (*argument).to_owned()));
+        let mut spec = CommandSpec::new(argv, &self.workspace, &self.marker);
+        spec.timeout = TIMEOUT;
+        spec.keep_bytes = MAX_OUTPUT;
+        spec.stdin = call.input;
+        spec.env = self.environment(call.index);
+        let what = call.arguments.first().copied().unwrap_or("git");
+        // Not ended half-way: a lock of git's would stay behind.
+        let outcome = process::run(spec, &CancellationToken::new()).await;
+        if outcome.stdout.truncated {
+            return Err(Trouble::refused(format!("git {what} says more than {MAX_OUTPUT} bytes")));
+        }
+        let words = String::from_utf8_lossy(&outcome.stderr.bytes);
+        let words: String = words.trim().chars().take(MAX_WORDS).collect();
+        match outcome.end {
+            End::Exited(code) => Ok(Answer { code, output: outcome.stdout.bytes, words }),
+            End::NotStarted(why) => Err(Trouble::NoProgram(format!("git cannot be started: {why}"))),
+            End::Signaled(signal) => Err(Trouble::refused(format!("git {what} was ended by signal {signal}"))),
+            End::TimedOut => Err(Trouble::refused(format!("git {what} took more than {} s", TIMEOUT.as_secs()))),
+            End::Cancelled => Err(Trouble::Stopped),
+        }
+    }
+
+    fn environment(&self, index: Option<&str>) -> Vec<(String, String)> {
+        let mut variables = vec![
+            // Words that are looked at are English.
+            ("LC_ALL".to_owned(), "C".to_owned()),
+            // Nothing is fetched: a remote's address may name a program.
+            ("GIT_NO_LAZY_FETCH".to_owned(), "1".to_owned()),
+            ("GIT_ALLOW_PROTOCOL".to_owned(), "none".to_owned()),
+            ("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned()),
+            ("GIT_CONFIG_COUNT".to_owned(), self.settings.len().to_string()),
+        ];
+        if let Some(index) = index {
+            variables.push(("GIT_INDEX_FILE".to_owned(), index.to_owned()));
+        }
+        // Not `-c`: a name may have a `=` in it.
+        for (number, (key, value)) in self.settings.iter().enumerate() {
+            variables.push((format!("GIT_CONFIG_KEY_{number}"), key.clone()));
+            variables.push((format!("GIT_CONFIG_VALUE_{number}"), value.clone()));
+        }
+        variables
+    }
+
+    /// Runs a command that has to succeed.
+    pub(super) async fn must(&self, call: Call<'_>) -> Result<Vec<u8>, Trouble> {
+        let what = call.arguments.first().copied().unwrap_or_default().to_owned();
+        let answer = self.run(call).await?;
+        if answer.code == 0 {
+            return Ok(answer.output);
+        }
+        Err(Trouble::refused(format!("git {what} failed ({}): {}", answer.code, answer.words)))
+    }
+
+    /// The output of a command with plain arguments.
+    pub(super) async fn output(&self, arguments: &[&str]) -> Result<Vec<u8>, Trouble> {
+        self.must(Call { arguments, ..Call::default() }).await
+    }
+
+    /// The one line that a command says; `None` where it fails.
+    pub(super) async fn line(&self, arguments: &[&str]) -> Result<Option<String>, Trouble> {
+        let answer = self.run(Call { arguments, ..Call::default() }).await?;
+        let text = String::from_utf8_lossy(&answer.output);
+        Ok((answer.code == 0).then(|| text.trim_end_matches('\n').to_owned()))
+    }
+}
