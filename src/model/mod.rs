@@ -26,5 +26,6 @@ pub mod rung;
 pub mod safe;
 pub mod secret;
 pub mod self_running;
+pub mod signature;
 pub mod stop;
 pub mod value;
