@@ -4,6 +4,7 @@ pub mod act;
 pub mod base64;
 pub mod budget;
 pub mod canonical;
+pub mod call_place;
 pub mod capsule;
 pub mod certificate;
 pub mod criterion;
