@@ -2,6 +2,7 @@
 
 use crate::model::criterion::Proof;
 use crate::model::decision::{DecisionId, MAX_DECISIONS, Mode};
+use crate::model::digest::Digest;
 use crate::model::ids::Role;
 use crate::model::learnings::SpecVersion;
 use crate::model::loop_file;
@@ -51,6 +52,11 @@ pub enum Todo {
 pub enum Effect {
     /// Vision and PRD: `documents.read`.
     ReadDocuments,
+    /// A new text of an input document that needs no person's approval: written as a whole, then `documents.read`.
+    WriteDocument {
+        path: String,
+        text: Digest,
+    },
     /// All of these at the same time, bounded together; each becomes a probe of the step.
     RunProbes(Vec<Probe>),
     /// The scripts of the QC role: `verifications.found`.
