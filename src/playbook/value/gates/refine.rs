@@ -53,7 +53,8 @@ pub(super) fn in_order(mut issues: Vec<VisionIssue>) -> Vec<VisionIssue> {
 
 /// The alternatives that research found for an issue: those that name it, and those that name none.
 pub(super) fn alternatives(research: &[ResearchReport], id: &str, ids: &[&str]) -> Vec<String> {
-    let names = |text: &str, id: &str| text.split(|c: char| !(c.is_alphanumeric() || "-_.".contains(c))).any(|w| w == id);
+    let names =
+        |text: &str, id: &str| text.split(|c: char| !(c.is_alphanumeric() || "-_.".contains(c))).any(|w| w == id);
     let fits = |text: &&String| names(text, id) || !ids.iter().any(|other| names(text, other));
     research.iter().flat_map(|one| &one.alternatives).filter(fits).cloned().collect()
 }

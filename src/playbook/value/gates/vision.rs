@@ -104,7 +104,8 @@ fn round(run: &RunState, document: Digest) -> RoundKept {
 
 /// An analysis that did not come to an end: as grave as the gravest issue, but the same text may be analysed again.
 fn nothing_known(run: &RunState, document: Digest, how: &str) -> RoundKept {
-    let text = format!("The vision could not be analysed: {how}. Nothing is known about it; `revise` analyses it again.");
+    let text =
+        format!("The vision could not be analysed: {how}. Nothing is known about it; `revise` analyses it again.");
     RoundKept { unknown: true, issues: vec![issue(Severity::Hard, &text, Vec::new())], ..round(run, document) }
 }
 
@@ -145,7 +146,8 @@ fn settle(run: &RunState, step: &OpenStep, kept: &RoundKept, document: &Document
         return close(kept, how, None, true);
     }
     let acknowledged = &run.value_settings().acknowledge_soft;
-    let beforehand = !validation.issues.is_empty() && validation.issues.iter().all(|one| acknowledged.contains(&one.id));
+    let beforehand =
+        !validation.issues.is_empty() && validation.issues.iter().all(|one| acknowledged.contains(&one.id));
     if beforehand && !has_hard(&kept.issues) {
         return close(kept, "auto_acknowledged", None, true);
     }
@@ -177,5 +179,25 @@ const fn strength(strength: Strength) -> &'static str {
         Strength::Weak => "WEAK",
         Strength::Adequate => "ADEQUATE",
         Strength::Strong => "STRONG",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_that_contradicts_itself_is_none() {
+        let validation = |severity: &str, dimension: &str| -> VisionValidation {
+            let issue = serde_json::json!({ "id": "V1", "severity": severity, "category": "impossible",
+                "description": "d", "evidence": "e" });
+            let input = serde_json::json!({ "verdict": "PASS", "reason": "r", "strengths": [], "issues": [issue],
+                "dimensions": { "outcome_grounded": "STRONG", "adoption_realistic": "STRONG",
+                                "causally_sound": dimension, "failure_aware": "STRONG" } });
+            serde_json::from_value(input).unwrap()
+        };
+        assert!(passes(&validation("SOFT", "ADEQUATE")));
+        assert!(!passes(&validation("HARD", "ADEQUATE")));
+        assert!(!passes(&validation("SOFT", "WEAK")));
     }
 }
