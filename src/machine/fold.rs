@@ -263,7 +263,7 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
         Event::DecisionAsked(asked) => {
             state.operator.ask(asked, ts);
             if let (None, Some(step)) = (&asked.asked_by, &mut state.value.step) {
-                step.decisions.push(asked.id);
+                step.ask(asked.id);
             }
         }
         Event::DecisionAnswered(answered) => {

@@ -52,6 +52,11 @@ pub enum Todo {
 pub enum Effect {
     /// Vision and PRD: `documents.read`.
     ReadDocuments,
+    /// A new text of an input document that needs no person's approval: written as a whole, then `documents.read`.
+    WriteDocument {
+        path: String,
+        text: Digest,
+    },
     /// All of these at the same time, bounded together; each becomes a probe of the step.
     RunProbes(Vec<Probe>),
     /// The scripts of the QC role: `verifications.found`.

@@ -243,7 +243,7 @@ fn decide_collect(state: &RunState) -> Vec<Event> {
         return certify_iteration(state, iteration);
     }
     if let Some(exhausted) = exhausted(state) {
-        return vec![budget_exceeded(state, exhausted)];
+        return vec![over_budget(state, exhausted).into()];
     }
     let detail = "the iteration produced no artifacts: no file changed and no report was handed in";
     vec![halt(state, ExitStatus::ExitBlocked, StopReason::EvidenceIncomplete, detail).into()]
@@ -383,7 +383,7 @@ fn decide_budget(state: &RunState) -> Vec<Event> {
         return vec![halt(state, ExitStatus::ExitBlocked, StopReason::EvidenceIncomplete, detail).into()];
     }
     if let Some(exhausted) = exhausted(state) {
-        return vec![budget_exceeded(state, exhausted)];
+        return vec![over_budget(state, exhausted).into()];
     }
     if let Some(by) = &state.operator.stop_after_iteration {
         return vec![stopped_by(state, &BackpressureSeen { signal: Signal::AfterIteration, detail: by.clone() })];
@@ -397,7 +397,8 @@ fn exhausted(state: &RunState) -> Option<budget::Exhausted> {
     cut.cloned().or_else(|| budget::run_exhausted(&state.limits, &state.spent))
 }
 
-fn budget_exceeded(state: &RunState, exhausted: budget::Exhausted) -> Event {
+/// The end of a run at a limit.
+pub fn over_budget(state: &RunState, exhausted: budget::Exhausted) -> RunHalted {
     let reason = match exhausted.dimension {
         budget::Dimension::Iterations => StopReason::MaxIters,
         budget::Dimension::TotalSeconds
@@ -408,7 +409,7 @@ fn budget_exceeded(state: &RunState, exhausted: budget::Exhausted) -> Event {
         | budget::Dimension::IterationToolCalls => StopReason::MaxToolCalls,
     };
     let detail = format!("{} reached: {} of {}", exhausted.dimension, exhausted.observed, exhausted.limit);
-    RunHalted { exhausted: Some(exhausted), ..halt(state, ExitStatus::ExitBudgetExceeded, reason, detail) }.into()
+    RunHalted { exhausted: Some(exhausted), ..halt(state, ExitStatus::ExitBudgetExceeded, reason, detail) }
 }
 
 fn decide_claim(state: &RunState, iteration: &Iteration, kind: CertificateKind) -> Vec<Event> {
@@ -417,7 +418,7 @@ fn decide_claim(state: &RunState, iteration: &Iteration, kind: CertificateKind) 
         if super::next::paraphrases_missing(state, iteration)
             && let Some(exhausted) = exhausted(state)
         {
-            return vec![budget_exceeded(state, exhausted)];
+            return vec![over_budget(state, exhausted).into()];
         }
         let report = gate::judge(state, iteration);
         return vec![GateJudged { iteration: iteration.number(), report }.into()];

@@ -48,15 +48,52 @@ pub struct OpenStep {
     pub services: Option<Vec<ServiceHealth>>,
     /// How often the services were looked at in this step.
     pub service_checks: u32,
+    /// `None` again once an agent or a person may have changed what was seen.
     pub preflight: Option<PreflightChecked>,
-    /// Were the documents, or the scripts, read in this step?
+    /// Were the documents read in this step, after its latest round was kept and its latest question asked?
     pub documents_read: bool,
+    /// Were the scripts read in this step?
     pub scripts_found: bool,
     /// What the step asked a person, in order.
     pub decisions: Vec<DecisionId>,
+    /// Where the present round of refinement begins.
+    pub round: RoundMark,
+}
+
+/// How much of a step lay before its present round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RoundMark {
+    calls: usize,
+    reports: usize,
+    decisions: usize,
 }
 
 impl OpenStep {
+    /// The calls of the present round; of the whole step where there are no rounds.
+    pub fn round_calls(&self) -> &[StepCall] {
+        self.calls.get(self.round.calls..).unwrap_or_default()
+    }
+
+    pub fn round_reports(&self) -> &[(Purpose, Structured)] {
+        self.reports.get(self.round.reports..).unwrap_or_default()
+    }
+
+    pub fn round_decisions(&self) -> &[DecisionId] {
+        self.decisions.get(self.round.decisions..).unwrap_or_default()
+    }
+
+    fn begin_round(&mut self) {
+        let (calls, reports, decisions) = (self.calls.len(), self.reports.len(), self.decisions.len());
+        self.round = RoundMark { calls, reports, decisions };
+    }
+
+    /// The step asks a person, who may change the documents and the machine meanwhile.
+    pub(super) fn ask(&mut self, id: DecisionId) {
+        self.decisions.push(id);
+        self.documents_read = false;
+        self.preflight = None;
+    }
+
     /// How often the step has called for this purpose.
     pub fn calls_for(&self, purpose: Purpose) -> usize {
         self.calls.iter().filter(|call| call.purpose == purpose).count()
@@ -324,6 +361,7 @@ pub(super) fn apply(run: &mut RunState, event: &Event) -> Result<(), &'static st
         Event::PreflightChecked(checked) => open_step(run)?.preflight = Some(checked.clone()),
         Event::RoundKept(kept) => {
             run.value.refinement_mut(kept.target).rounds.push(Round { kept: kept.clone(), closed: None });
+            open_step(run)?.documents_read = false;
         }
         Event::RoundClosed(closed) => {
             let refinement = run.value.refinement_mut(closed.target);
@@ -332,6 +370,7 @@ pub(super) fn apply(run: &mut RunState, event: &Event) -> Result<(), &'static st
             if closed.consensus {
                 refinement.consensus = Some(closed.how.clone());
             }
+            open_step(run)?.begin_round();
         }
         Event::ResearchKept(kept) => run.value.research.push(kept.brief.clone()),
         Event::GitIntended(intended) => run.value.git.open = Some(intended.operation.clone()),
@@ -397,6 +436,7 @@ pub(super) fn call_ended(run: &mut RunState, key: &str, summary: &CallSummary) {
             subject: summary.subject.clone(),
             end: summary.end.clone(),
         });
+        step.preflight = None;
     }
 }
 
@@ -434,6 +474,7 @@ fn begin(run: &mut RunState, began: &StepBegan) {
         documents_read: false,
         scripts_found: false,
         decisions: Vec::new(),
+        round: RoundMark::default(),
     });
 }
 

@@ -1,5 +1,6 @@
 //! What an iteration does. Decisions here are pure; texts live in `prompts/`.
 
+pub mod micro;
 pub mod prompts;
 pub mod swarm;
 pub mod value;

@@ -51,7 +51,8 @@ impl Playbook for Value {
         match &run.value.step {
             Some(step) if run.cut.is_some() => actions::cut(run, step),
             Some(step) => decide_in(run, step),
-            None if run.cut.is_some() => Vec::new(),
+            // The machine closes a cut iteration; before the first one there is none, and the gates say how it ends.
+            None if run.cut.is_some() && run.state != State::DreamGoal => Vec::new(),
             None => match choose(run) {
                 Choice::Begin(action, why) => {
                     vec![StepBegan { step: run.value.steps_begun, action, why }.into()]
@@ -74,6 +75,8 @@ fn go_on(run: &RunState) -> Option<Todo> {
         return Some(Todo::Effect(Effect::Undo(iteration)));
     }
     match &run.value.step {
+        // Nothing more is begun in a step that a limit cut.
+        Some(_) if run.cut.is_some() => Some(Todo::Proceed),
         Some(step) => Some(next_in(run, step).unwrap_or(Todo::Proceed)),
         None if choose(run) == Choice::Close => None,
         None => Some(Todo::Proceed),

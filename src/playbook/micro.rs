@@ -1,0 +1,164 @@
+//! The kernel of a microloop: an author works, a critic judges, and this says what follows. Pure.
+//!
+//! Role: the exits of a microloop and which of them wins. Not its role: who the author and the critic are, what a
+//! detour does, what the outcome means for the flow around it.
+//! Invariants: at most `limit` author passes; only a critic's VERIFIED is [`Next::Verified`].
+
+/// Detours for one signature, then a person has to look.
+pub const MAX_DETOURS: usize = 2;
+
+/// What the critic said of one pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is as it should be.
+    Verified,
+    Unverified {
+        /// Can the author do something about it?
+        help: bool,
+        /// The failure without places, times and numbers; `None`: it cannot be told from others.
+        signature: Option<String>,
+    },
+    /// Something that is needed is missing or unreadable.
+    Blocked,
+}
+
+/// One author pass and its critique.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pass {
+    pub verdict: Verdict,
+    /// Was a detour taken after it?
+    pub detour: bool,
+}
+
+impl From<Verdict> for Pass {
+    fn from(verdict: Verdict) -> Self {
+        Self { verdict, detour: false }
+    }
+}
+
+/// What follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// The author's turn, with the critique.
+    Author,
+    Verified,
+    /// The limit is reached: go on with warnings. Never counts as verified.
+    AdvanceWithConcerns,
+    /// The critic sees nothing that the author could still do.
+    NoViablePath,
+    /// The same failure twice in a row: something else than the author has to try.
+    Detour,
+    /// A person has to look.
+    Escalate,
+}
+
+/// The passes so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kernel {
+    /// Author passes, at most.
+    pub limit: usize,
+    pub passes: Vec<Pass>,
+}
+
+impl Kernel {
+    /// What follows. Of several exits the first wins: verified, blocked, no help, the same failure again, the limit.
+    pub fn next(&self) -> Next {
+        let Some((last, earlier)) = self.passes.split_last() else {
+            return if self.limit == 0 { Next::AdvanceWithConcerns } else { Next::Author };
+        };
+        match &last.verdict {
+            Verdict::Verified => Next::Verified,
+            Verdict::Blocked => Next::Escalate,
+            Verdict::Unverified { help: false, .. } => Next::NoViablePath,
+            // A detour is no pass: it is taken at the limit, too, but no author pass follows it there.
+            Verdict::Unverified { help: true, signature: Some(signature) }
+                if !last.detour && earlier.last().is_some_and(|pass| pass.failed_with(signature)) =>
+            {
+                if self.detours(signature) < MAX_DETOURS { Next::Detour } else { Next::Escalate }
+            }
+            Verdict::Unverified { help: true, .. } => {
+                if self.passes.len() < self.limit {
+                    Next::Author
+                } else {
+                    Next::AdvanceWithConcerns
+                }
+            }
+        }
+    }
+
+    fn detours(&self, signature: &str) -> usize {
+        self.passes.iter().filter(|pass| pass.detour && pass.failed_with(signature)).count()
+    }
+}
+
+impl Pass {
+    fn failed_with(&self, signature: &str) -> bool {
+        matches!(&self.verdict, Verdict::Unverified { signature: Some(own), .. } if own == signature)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(signature: &str) -> Pass {
+        Verdict::Unverified { help: true, signature: Some(signature.to_owned()) }.into()
+    }
+
+    fn detoured(signature: &str) -> Pass {
+        Pass { detour: true, ..failed(signature) }
+    }
+
+    fn after(limit: usize, passes: &[Pass]) -> Next {
+        Kernel { limit, passes: passes.to_vec() }.next()
+    }
+
+    #[test]
+    fn the_author_has_exactly_as_many_passes_as_the_limit_says() {
+        let mut kernel = Kernel { limit: 3, passes: Vec::new() };
+        let mut authored = 0;
+        while kernel.next() == Next::Author {
+            authored += 1;
+            kernel.passes.push(Verdict::Unverified { help: true, signature: None }.into());
+        }
+        assert_eq!((authored, kernel.next()), (3, Next::AdvanceWithConcerns));
+        assert_eq!(after(0, &[]), Next::AdvanceWithConcerns);
+    }
+
+    #[test]
+    fn verified_at_the_limit_is_verified() {
+        assert_eq!(after(1, &[Verdict::Verified.into()]), Next::Verified);
+        assert_eq!(after(2, &[failed("a"), Verdict::Verified.into()]), Next::Verified);
+    }
+
+    #[test]
+    fn blocked_and_hopeless_end_before_the_limit() {
+        assert_eq!(after(3, &[Verdict::Blocked.into()]), Next::Escalate);
+        let hopeless = Pass::from(Verdict::Unverified { help: false, signature: Some("a".into()) });
+        // No help beats the repeated signature.
+        assert_eq!(after(3, &[failed("a"), hopeless]), Next::NoViablePath);
+    }
+
+    #[test]
+    fn the_same_failure_twice_in_a_row_takes_a_detour_also_at_the_limit() {
+        assert_eq!(after(5, &[failed("a"), failed("a")]), Next::Detour);
+        assert_eq!(after(2, &[failed("a"), failed("a")]), Next::Detour);
+        assert_eq!(after(5, &[failed("a"), failed("b")]), Next::Author);
+        assert_eq!(after(5, &[failed("a"), failed("b"), failed("a")]), Next::Author);
+        assert_eq!(after(5, &[failed("a"), detoured("a")]), Next::Author);
+        assert_eq!(after(2, &[failed("a"), detoured("a")]), Next::AdvanceWithConcerns);
+    }
+
+    #[test]
+    fn after_two_detours_a_person_has_to_look() {
+        let passes = [failed("a"), detoured("a"), detoured("a"), failed("a")];
+        assert_eq!(after(9, &passes[..3]), Next::Author);
+        assert_eq!(after(9, &passes), Next::Escalate);
+    }
+
+    #[test]
+    fn failures_that_cannot_be_told_apart_are_not_the_same() {
+        let unknown = Pass::from(Verdict::Unverified { help: true, signature: None });
+        assert_eq!(after(5, &[unknown.clone(), unknown]), Next::Author);
+    }
+}
