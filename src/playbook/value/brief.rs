@@ -71,6 +71,11 @@ pub fn message(run: &RunState, purpose: Purpose, subject: Option<&str>, texts: &
     message
 }
 
+/// The labels that a message for this purpose may have, in order.
+pub fn labels(purpose: Purpose) -> impl Iterator<Item = &'static str> {
+    section::of(purpose).iter().map(|section| section.label())
+}
+
 fn write_section(message: &mut String, label: &str, body: &str) {
     if !message.is_empty() {
         message.push('\n');

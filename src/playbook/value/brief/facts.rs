@@ -51,7 +51,7 @@ pub fn lines(
         Section::Review => review(&value.tasks),
         Section::Task => in_question(value, subject).map(whole_task).collect(),
         Section::LastAttempt => in_question(value, subject).filter_map(last_attempt).collect(),
-        Section::Missing => step.and_then(|step| step.preflight.as_ref()).map(as_json).into_iter().collect(),
+        Section::NotFound => step.and_then(|step| step.preflight.as_ref()).map(as_json).into_iter().collect(),
         Section::Services => value.services.iter().map(as_json).collect(),
         Section::Verifications => value.verifications.values().map(verification).collect(),
         Section::Causes => step.map_or_else(Vec::new, |step| causes(step, subject)),

@@ -18,7 +18,7 @@ pub enum Section {
     Review,
     Task,
     LastAttempt,
-    Missing,
+    NotFound,
     Services,
     Verifications,
     Causes,
@@ -50,7 +50,7 @@ impl Section {
             Self::Review => "REVIEW",
             Self::Task => "TASK",
             Self::LastAttempt => "LAST_ATTEMPT",
-            Self::Missing => "MISSING",
+            Self::NotFound => "NOT_FOUND",
             Self::Services => "SERVICES",
             Self::Verifications => "VERIFICATIONS",
             Self::Causes => "CAUSES",
@@ -78,7 +78,7 @@ impl Section {
             Self::Failures => 10 * KIB,
             Self::Context | Self::Answers | Self::Issues | Self::Critique | Self::Research | Self::Causes => 8 * KIB,
             Self::Epics | Self::Verifications | Self::ValueHistory => 6 * KIB,
-            Self::Missing | Self::Services | Self::Progress | Self::LastAttempt => 4 * KIB,
+            Self::NotFound | Self::Services | Self::Progress | Self::LastAttempt => 4 * KIB,
             Self::Tried | Self::Monitor | Self::Strategy | Self::Checkpoints | Self::Review => 2 * KIB,
             Self::Limits => KIB,
         }
@@ -108,7 +108,7 @@ pub const fn of(purpose: Purpose) -> &'static [Section] {
         | Purpose::Break
         | Purpose::Prune => &[Vision, Prd, Context, Answers, Epics, Plan, Limits],
         Purpose::Tidy | Purpose::VerifyBlockers => &[Prd, Context, Answers, Plan, Limits],
-        Purpose::Preflight => &[Context, Answers, Plan, Missing],
+        Purpose::Preflight => &[Context, Answers, Plan, NotFound],
         Purpose::Execute => &[Vision, Prd, Context, Answers, Plan, Task, LastAttempt, Strategy],
         // What the builder said about its own work is not there: checks come from what was promised.
         Purpose::GenerateVerifications => &[Vision, Prd, Context, Answers, Epics, Plan, Verifications, Strategy],

@@ -243,7 +243,7 @@ fn every_purpose_gets_its_sections_in_order_and_no_other() {
         (Purpose::Prune, gate),
         (Purpose::Tidy, "PRD CONTEXT ANSWERS PLAN LIMITS"),
         (Purpose::VerifyBlockers, "PRD CONTEXT ANSWERS PLAN LIMITS"),
-        (Purpose::Preflight, "CONTEXT ANSWERS PLAN MISSING"),
+        (Purpose::Preflight, "CONTEXT ANSWERS PLAN NOT_FOUND"),
         (Purpose::Execute, "VISION PRD CONTEXT ANSWERS PLAN TASK LAST_ATTEMPT STRATEGY"),
         (Purpose::GenerateVerifications, "VISION PRD CONTEXT ANSWERS EPICS PLAN VERIFICATIONS STRATEGY"),
         (Purpose::Triage, "VERIFICATIONS FAILURES"),
