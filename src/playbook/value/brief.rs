@@ -28,8 +28,9 @@ use section::Section;
 pub const MAX_BYTES: usize = 96 * 1024;
 /// The most that is shown of one document.
 pub const MAX_DOCUMENT: usize = 32 * 1024;
-/// What a label line may take, path included.
-const MAX_LABEL: usize = 256;
+/// What a label line may take with the path and the note of a document, and without.
+const DOCUMENT_LABEL: usize = 256;
+const FACTS_LABEL: usize = 32;
 /// How a label line begins; no other line does.
 const LABEL: &str = "===";
 
@@ -52,10 +53,9 @@ pub fn message(run: &RunState, purpose: Purpose, subject: Option<&str>, texts: &
         .filter(|(_, body)| !body.is_empty())
         .collect();
     // Documents get what the facts leave: of them a part is of use, too.
-    let labels = wanted.len() * MAX_LABEL;
-    let taken: usize = facts.iter().map(|(_, body)| body.len()).sum();
-    let mut room = MAX_BYTES.saturating_sub(labels + taken);
     let mut documents = wanted.iter().filter(|section| section.is_document()).count();
+    let taken: usize = facts.iter().map(|(_, body)| body.len() + FACTS_LABEL).sum();
+    let mut room = MAX_BYTES.saturating_sub(taken + documents * DOCUMENT_LABEL);
     let mut message = String::new();
     for section in wanted.iter().filter(|section| section.is_document()) {
         let limit = (room / documents.max(1)).min(MAX_DOCUMENT);

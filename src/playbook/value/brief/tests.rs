@@ -315,7 +315,9 @@ fn every_purpose_leaves_room_for_its_documents() {
         let wanted = section::of(purpose);
         let facts: usize = wanted.iter().map(|section| section.limit()).sum();
         let documents = wanted.iter().filter(|section| section.is_document()).count();
-        assert!(facts + wanted.len() * MAX_LABEL + documents * 3 * 1024 <= MAX_BYTES, "{purpose}: {facts}");
+        let labels = wanted.len() * FACTS_LABEL + documents * DOCUMENT_LABEL;
+        assert!(facts + labels + documents * 3 * 1024 <= MAX_BYTES, "{purpose}: {facts}");
+        assert!(wanted.iter().all(|section| section.label().len() + 10 <= FACTS_LABEL), "{purpose}");
         assert!(wanted.is_sorted(), "{purpose}");
     }
 }
@@ -331,7 +333,7 @@ fn a_document_is_whole_where_there_is_room_and_says_so_where_not() {
     documents.vision = Document { path: "docs/V.md".into(), text: Some(digest), bytes, problem: None };
     let cut = message(&sim.run, Purpose::VisionExtract, None, &stored);
     assert!(cut.starts_with("=== VISION: docs/V.md, the middle is left out here: read the file ===\nfirst line"));
-    assert!(cut.ends_with("last line\n") && cut.len() < MAX_DOCUMENT + MAX_LABEL, "{}", cut.len());
+    assert!(cut.ends_with("last line\n") && cut.len() < MAX_DOCUMENT + DOCUMENT_LABEL, "{}", cut.len());
 }
 
 #[test]
