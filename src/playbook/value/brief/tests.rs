@@ -284,7 +284,7 @@ fn a_run_that_knows_nothing_says_only_what_always_holds() {
 
 #[test]
 fn no_message_is_longer_than_its_limit_and_facts_stay_whole_json() {
-    let (mut sim, stored) = rich(40_000);
+    let (mut sim, stored) = rich(12_000);
     for number in 0..300 {
         let mut task = testing::task(&format!("X{number}"));
         task.description = "é\u{1}".repeat(300);
