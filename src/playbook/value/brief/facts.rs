@@ -1,0 +1,372 @@
+//! The facts of each section, as JSON values: one for each line.
+//!
+//! Invariant: only what the folded run holds, in an order that follows from it.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::machine::run::RunState;
+use crate::machine::value::{OpenStep, StepRecord, ValueState};
+use crate::model::decision::{Answer, Request, Severity};
+use crate::model::purpose::{Purpose, Tool};
+use crate::model::value::tools::{ResearchReport, Structured};
+use crate::model::value::verification::MAX_EXCERPT;
+use crate::model::value::{Action, Outcome, Task, Verification, VerificationStatus};
+
+use super::Texts;
+use super::section::Section;
+
+/// How many of a history are shown: value checks, log lines, answers, briefs, attempts of one verification, ...
+const VALUE_CHECKS: usize = 5;
+const LOG_LINES: usize = 10;
+const ANSWERS: usize = 20;
+const BRIEFS: usize = 3;
+const ATTEMPTS: usize = 3;
+const TRIED: usize = 5;
+const STRATEGIES: usize = 5;
+const CHECKPOINTS: usize = 10;
+
+/// What a section has to say; nothing where there is nothing.
+pub fn lines(
+    run: &RunState,
+    section: Section,
+    purpose: Purpose,
+    subject: Option<&str>,
+    texts: &dyn Texts,
+) -> Vec<Value> {
+    let value = &run.value;
+    let step = value.step.as_ref();
+    match section {
+        Section::Vision | Section::Prd => Vec::new(),
+        Section::Context => value.context.iter().map(as_json).collect(),
+        Section::Answers => answers(run),
+        Section::Passes => step.map_or_else(Vec::new, |step| passes(step, purpose)),
+        Section::Issues => issues(value, subject),
+        Section::Critique => critique(value),
+        Section::Epics => value.epics.iter().map(as_json).collect(),
+        Section::Plan => plan(&value.tasks),
+        Section::Limits => vec![limits(run)],
+        Section::Review => review(&value.tasks),
+        Section::Task => in_question(value, subject).map(whole_task).collect(),
+        Section::LastAttempt => in_question(value, subject).filter_map(last_attempt).collect(),
+        Section::NotFound => step.and_then(|step| step.preflight.as_ref()).map(as_json).into_iter().collect(),
+        Section::Services => value.services.iter().map(as_json).collect(),
+        Section::Verifications => value.verifications.values().map(verification).collect(),
+        Section::Causes => step.map_or_else(Vec::new, |step| causes(step, subject)),
+        Section::Failures => failing(value, subject).map(|one| failure(one, texts)).collect(),
+        Section::Research => research(value, subject),
+        Section::Tried => tried(value, subject),
+        Section::ValueHistory => value_history(value),
+        Section::Progress => last(&value.log, LOG_LINES).iter().map(log_line).collect(),
+        Section::Monitor => vec![monitor(value)],
+        Section::Strategy => strategies(value),
+        Section::Checkpoints => checkpoints(value),
+    }
+}
+
+fn as_json(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+fn last<T>(list: &[T], count: usize) -> &[T] {
+    &list[list.len().saturating_sub(count)..]
+}
+
+/// The ids of a subject.
+fn ids(subject: &str) -> BTreeSet<&str> {
+    subject.split(',').map(str::trim).filter(|id| !id.is_empty()).collect()
+}
+
+/// An object of those entries that say something.
+fn object(entries: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+    let says = |value: &Value| match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => true,
+    };
+    let said = entries.into_iter().filter(|(_, value)| says(value));
+    Value::Object(said.map(|(key, value)| (key.to_owned(), value)).collect::<Map<_, _>>())
+}
+
+/// What people were asked and said. Answers that are no text (a permission, "done") change no requirement.
+fn answers(run: &RunState) -> Vec<Value> {
+    let said = run.operator.decisions.iter().filter_map(|decision| {
+        let (Request::Question { .. } | Request::Vision { .. }) = &decision.request else { return None };
+        let (Answer::Text(text) | Answer::Revise(text)) = decision.closed_with()? else { return None };
+        let note = decision.answer.as_ref().and_then(|answer| answer.note.as_deref());
+        let question = decision.request.gist();
+        Some(object([("question", json!(question)), ("answer", json!(text)), ("note", json!(note))]))
+    });
+    last(&said.collect::<Vec<_>>(), ANSWERS).to_vec()
+}
+
+/// What the passes of this round before this one noted. A round begins with the extraction; earlier rounds of the
+/// same step are about a vision that was revised since.
+fn passes(step: &OpenStep, purpose: Purpose) -> Vec<Value> {
+    let begins = step.reports.iter().rposition(|(of, _)| *of == Purpose::VisionExtract);
+    let round = begins.map_or(&[][..], |at| &step.reports[at..]);
+    let notes = round.iter().filter_map(|(of, report)| match report {
+        Structured::ReportVisionPass(pass) if *of != purpose => Some(json!({"notes": pass.notes, "pass": of.name()})),
+        _ => None,
+    });
+    notes.collect()
+}
+
+fn issues(value: &ValueState, subject: Option<&str>) -> Vec<Value> {
+    let reported = value.step.as_ref().and_then(|step| step.last_report(Tool::ReportVisionValidation));
+    let validation = match reported {
+        Some(Structured::ReportVisionValidation(validation)) => Some(validation),
+        _ => value.vision.rounds.last().and_then(|round| round.kept.validation.as_ref()),
+    };
+    let Some(validation) = validation else { return Vec::new() };
+    let asked = subject.map(ids);
+    let wanted = |id: &str| asked.as_ref().is_none_or(|ids| ids.contains(id));
+    let hard = validation.issues.iter().filter(|issue| issue.severity == Severity::Hard && wanted(&issue.id));
+    hard.map(as_json).collect()
+}
+
+fn critique(value: &ValueState) -> Vec<Value> {
+    let reported = value.step.as_ref().and_then(|step| step.last_report(Tool::ReportCritique));
+    let critique = match reported {
+        Some(Structured::ReportCritique(critique)) => Some(critique),
+        _ => value.prd.rounds.last().and_then(|round| round.kept.critique.as_ref()),
+    };
+    critique.map(as_json).into_iter().collect()
+}
+
+/// Open tasks first: they are what is worked on, and the last to be left out.
+fn plan(tasks: &[Task]) -> Vec<Value> {
+    let open = tasks.iter().filter(|task| task.is_open()).map(|task| {
+        object([
+            ("id", json!(task.id)),
+            ("status", as_json(&task.status)),
+            ("source", as_json(&task.source)),
+            ("dependencies", json!(task.dependencies)),
+            ("description", json!(task.description)),
+            ("acceptance", json!(task.acceptance)),
+            ("check", json!(task.check)),
+            ("prd_section", json!(task.prd_section)),
+            ("phase", json!(task.phase)),
+            ("epic", json!(task.epic)),
+            ("blocked_reason", json!(task.blocked_reason)),
+        ])
+    });
+    let settled = tasks.iter().filter(|task| !task.is_open()).map(|task| {
+        object([
+            ("id", json!(task.id)),
+            ("status", as_json(&task.status)),
+            ("source", as_json(&task.source)),
+            ("dependencies", json!(task.dependencies)),
+            ("description", json!(task.description)),
+            ("acceptance", json!(task.acceptance)),
+            ("epic", json!(task.epic)),
+        ])
+    });
+    open.chain(settled).collect()
+}
+
+/// The limits of the plan and of fixes that a call can run into.
+fn limits(run: &RunState) -> Value {
+    let settings = run.value_settings();
+    json!({
+        "max_files_per_task": settings.max_files_per_task,
+        "max_fix_attempts": settings.max_fix_attempts,
+        "max_task_description_chars": settings.max_task_description_chars,
+        "max_tasks": settings.max_tasks,
+        "max_unplanned_tasks": settings.max_unplanned_tasks,
+    })
+}
+
+/// The tasks that nobody has looked at since they came into the plan.
+fn review(tasks: &[Task]) -> Vec<Value> {
+    let fresh = tasks.iter().filter(|task| !task.source.is_planned() && !task.health_checked);
+    fresh.map(|task| json!({"id": task.id, "source": task.source})).collect()
+}
+
+/// The tasks that the call is about: the subject, the one being worked on, or those that wait for a person.
+fn in_question<'a>(value: &'a ValueState, subject: Option<&'a str>) -> impl Iterator<Item = &'a Task> {
+    let worked_on = value.step.as_ref().and_then(|step| match &step.action {
+        Action::Execute { task } => Some(task.as_str()),
+        _ => None,
+    });
+    let named = subject.or(worked_on).map(ids);
+    value.tasks.iter().filter(move |task| match &named {
+        Some(ids) => ids.contains(task.id.as_str()),
+        None => task.needs_person(),
+    })
+}
+
+fn whole_task(task: &Task) -> Value {
+    object([
+        ("id", json!(task.id)),
+        ("source", as_json(&task.source)),
+        ("description", json!(task.description)),
+        ("value", json!(task.value)),
+        ("acceptance", json!(task.acceptance)),
+        ("check", json!(task.check)),
+        ("prd_section", json!(task.prd_section)),
+        ("dependencies", json!(task.dependencies)),
+        ("phase", json!(task.phase)),
+        ("epic", json!(task.epic)),
+        ("files_expected", json!(task.files_expected)),
+        ("blocked_reason", json!(task.blocked_reason)),
+    ])
+}
+
+fn last_attempt(task: &Task) -> Option<Value> {
+    let says = task.retries > 0 || !task.notes.is_empty();
+    says.then(|| {
+        object([
+            ("id", json!(task.id)),
+            ("failed_attempts", json!(task.retries)),
+            ("notes", json!(task.notes)),
+            ("files_created", json!(task.files_created)),
+            ("files_modified", json!(task.files_modified)),
+        ])
+    })
+}
+
+fn verification(one: &Verification) -> Value {
+    json!({
+        "category": one.category,
+        "fix_attempts": one.fix_attempts,
+        "id": one.id,
+        "path": one.path,
+        "requires": one.requires,
+        "runs": one.runs,
+        "status": one.status,
+    })
+}
+
+/// The causes a triage found for these verifications, the first to mend first.
+fn causes(step: &OpenStep, subject: Option<&str>) -> Vec<Value> {
+    let Some(Structured::ReportTriage(triage)) = step.last_report(Tool::ReportTriage) else { return Vec::new() };
+    let asked = subject.map(ids);
+    let touches =
+        |affected: &[String]| asked.as_ref().is_none_or(|ids| affected.iter().any(|id| ids.contains(id.as_str())));
+    let mut causes: Vec<_> = triage.root_causes.iter().filter(|cause| touches(&cause.affected_tests)).collect();
+    causes.sort_by_key(|cause| cause.priority);
+    causes.into_iter().map(as_json).collect()
+}
+
+/// The verifications that the call is about: the subject's, else all that do not pass.
+fn failing<'a>(value: &'a ValueState, subject: Option<&'a str>) -> impl Iterator<Item = &'a Verification> {
+    let asked = subject.map(ids);
+    value.verifications.values().filter(move |one| match &asked {
+        Some(ids) => ids.contains(one.id.as_str()),
+        None => matches!(one.status, VerificationStatus::Failed | VerificationStatus::Blocked),
+    })
+}
+
+/// How it failed the last time, whole, and before that, in short.
+fn failure(one: &Verification, texts: &dyn Texts) -> Value {
+    let recent = last(&one.failures, ATTEMPTS);
+    let earlier = recent.iter().rev().skip(1).rev();
+    let earlier: Vec<Value> =
+        earlier.map(|failure| json!({"end": failure.end, "excerpt": failure.excerpt, "step": failure.step})).collect();
+    let newest = recent.last();
+    let output = newest.map(|failure| {
+        let text = super::middle(&texts.text(&failure.output, MAX_EXCERPT), MAX_EXCERPT);
+        if text.trim().is_empty() { failure.excerpt.clone() } else { text }
+    });
+    object([
+        ("id", json!(one.id)),
+        ("path", json!(one.path)),
+        ("fix_attempts", json!(one.fix_attempts)),
+        ("end", json!(newest.map(|failure| &failure.end))),
+        ("output", json!(output)),
+        ("earlier", json!(earlier)),
+    ])
+}
+
+/// What was found out about these verifications. A brief that names none may be about any of them.
+fn research(value: &ValueState, subject: Option<&str>) -> Vec<Value> {
+    let asked = subject.map(ids);
+    let of_use = |brief: &&ResearchReport| {
+        let affected = &brief.affected_verifications;
+        affected.is_empty() || asked.as_ref().is_none_or(|ids| affected.iter().any(|id| ids.contains(id.as_str())))
+    };
+    let briefs: Vec<_> = value.research.iter().filter(of_use).collect();
+    last(&briefs, BRIEFS).iter().map(|brief| as_json(*brief)).collect()
+}
+
+/// Fixes for these verifications that did not help.
+fn tried(value: &ValueState, subject: Option<&str>) -> Vec<Value> {
+    let asked = subject.map(ids);
+    let in_vain = value.log.iter().filter(|record| match (&record.action, record.outcome) {
+        (Action::Fix { verifications }, Outcome::NoProgress | Outcome::Failed | Outcome::Neutral) => {
+            asked.as_ref().is_none_or(|ids| verifications.iter().any(|id| ids.contains(id.as_str())))
+        }
+        _ => false,
+    });
+    last(&in_vain.collect::<Vec<_>>(), TRIED).iter().map(|record| log_line(record)).collect()
+}
+
+fn value_history(value: &ValueState) -> Vec<Value> {
+    let lines = last(&value.vrcs, VALUE_CHECKS).iter().map(|vrc| {
+        json!({
+            "blocked": vrc.deliverables_blocked,
+            "carried": vrc.carried,
+            "gaps": vrc.gaps.iter().map(as_json).collect::<Vec<_>>(),
+            "mode": vrc.mode,
+            "recommendation": vrc.recommendation,
+            "step": vrc.step,
+            "total": vrc.deliverables_total,
+            "value_score": vrc.value_score.to_string(),
+            "verified": vrc.deliverables_verified,
+        })
+    });
+    lines.collect()
+}
+
+fn log_line(record: &StepRecord) -> Value {
+    json!({
+        "action": record.action.to_string(),
+        "detail": record.detail,
+        "outcome": record.outcome,
+        "step": record.step,
+        "tokens": record.tokens,
+    })
+}
+
+/// How the work goes, in counts.
+fn monitor(value: &ValueState) -> Value {
+    json!({
+        "course_corrections": value.steps_of(Action::CourseCorrect.name()),
+        "exit_gate_attempts": value.exit_gate_attempts,
+        "passing": value.count(VerificationStatus::Passed),
+        "rollbacks": value.git.restores,
+        "steps": value.decision_steps(),
+        "steps_without_progress": value.no_progress,
+        "verifications": value.verifications.len(),
+    })
+}
+
+/// The changes of how the work is done; the last one is in force.
+fn strategies(value: &ValueState) -> Vec<Value> {
+    let lines = last(&value.strategies, STRATEGIES).iter().map(|(step, change)| {
+        json!({
+            "action": change.action,
+            "changes": change.changes,
+            "pattern": change.pattern,
+            "re_evaluate_after": change.re_evaluate_after,
+            "step": step,
+        })
+    });
+    lines.collect()
+}
+
+fn checkpoints(value: &ValueState) -> Vec<Value> {
+    let lines = last(&value.git.checkpoints, CHECKPOINTS).iter().map(|checkpoint| {
+        json!({
+            "label": checkpoint.label,
+            "passing": checkpoint.passing.len(),
+            "step": checkpoint.step,
+            "tasks_done": checkpoint.tasks_done,
+        })
+    });
+    lines.collect()
+}
