@@ -68,11 +68,6 @@ pub enum Effect {
     Git(GitOperation),
     /// Take back what this iteration changed: `iteration.undone`.
     Undo(u32),
-    /// The whole new text of the vision or the PRD, as a blob; then `documents.read`.
-    WriteDocument {
-        path: String,
-        text: Digest,
-    },
 }
 
 impl Todo {
