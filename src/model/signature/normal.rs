@@ -63,7 +63,19 @@ fn without_clocks(words: Vec<String>) -> Vec<String> {
 fn without_numbers_of_places(words: &[String]) -> Vec<String> {
     const PLACES: [&str; 7] = ["line", "lines", "ln", "column", "col", "char", "character"];
     const UNITS: [&str; 14] = [
-        "s", "ms", "us", "ns", "sec", "secs", "second", "seconds", "milliseconds", "min", "mins", "minute", "minutes",
+        "s",
+        "ms",
+        "us",
+        "ns",
+        "sec",
+        "secs",
+        "second",
+        "seconds",
+        "milliseconds",
+        "min",
+        "mins",
+        "minute",
+        "minutes",
         "hours",
     ];
     let core = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
