@@ -40,16 +40,21 @@ fn at(gate: Gate) -> At {
 
 /// The same with more lines of loop.yaml.
 fn at_with(gate: Gate, more: &str) -> At {
+    at_after(gate, more, documents(VISION, PRD), vec![task("T1")])
+}
+
+/// The same with these documents and this plan.
+fn at_after(gate: Gate, more: &str, read: DocumentsRead, tasks: Vec<Task>) -> At {
     let (text, patience) = (format!("{LOOP}{more}\n"), Patience::WAIT);
     let mut sim = Sim::declared(&text, patience);
     for earlier in Gate::ALL.into_iter().take_while(|earlier| *earlier < gate) {
         let step = sim.run.value.steps_begun;
         sim.record(StepBegan { step, action: Action::Gate { gate: earlier }, why: String::new() });
         if earlier == Gate::Inputs {
-            sim.record(documents(VISION, PRD));
+            sim.record(read.clone());
         }
-        if earlier == Gate::PlanGenerated {
-            sim.record(TaskPut { task: Box::new(task("T1")), why: String::new() });
+        for task in tasks.iter().filter(|_| earlier == Gate::PlanGenerated) {
+            sim.record(TaskPut { task: Box::new(task.clone()), why: String::new() });
         }
         sim.record(StepFinished { step, outcome: Outcome::Passed, detail: String::new() });
     }

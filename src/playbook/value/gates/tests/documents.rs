@@ -49,11 +49,8 @@ const EPICS: &str = "value: { epics: { mode: auto } }";
 
 /// At the classification, with documents of this size together.
 fn sized(bytes: usize) -> At {
-    let mut at = at_with(Gate::VisionClassified, EPICS);
-    at.sim.settle();
-    at.sim.record(documents(&"v".repeat(bytes - 100), &"p".repeat(100)));
-    at.from = at.sim.events.len();
-    at
+    let read = documents(&"v".repeat(bytes - 100), &"p".repeat(100));
+    at_after(Gate::VisionClassified, EPICS, read, Vec::new())
 }
 
 #[test]

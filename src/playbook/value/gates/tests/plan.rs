@@ -31,7 +31,7 @@ fn a_session_without_tasks_is_tried_once_more() {
     assert!(empty.halts(Gate::PlanGenerated).detail.contains("too abstract"));
 
     let mut second = at(Gate::PlanGenerated);
-    second.sim.agent(Purpose::Plan, Vec::new());
+    second.breaks_down(Purpose::Plan);
     second.put(task("T1"));
     second.sim.agent(Purpose::Plan, Vec::new());
     second.passes(Gate::PlanGenerated);
@@ -129,31 +129,27 @@ fn blockers_are_cleared_up_or_listed() {
     none.passes(Gate::Blockers);
     assert!(!none.sim.events[none.from..].iter().any(|event| matches!(event, Event::AgentStarted(_))));
 
-    let mut person = at(Gate::Blockers);
-    person.put(blocked("T1", "HUMAN_ACTION: buy a key"));
+    let mut person = planned(&[blocked("T1", "HUMAN_ACTION: buy a key")]);
     assert!(person.passes(Gate::Blockers).contains("1 task(s) wait for a person"));
+}
+
+/// At the gate for blockers, with this plan.
+fn planned(tasks: &[Task]) -> At {
+    at_after(Gate::Blockers, "", documents(VISION, PRD), tasks.to_vec())
 }
 
 #[test]
 fn what_stays_blocked_after_two_sessions_stops_the_run() {
-    // The machine decides again as soon as it may: the tasks are blocked before the gate begins.
-    let begin = |tasks: &[Task]| {
-        let mut at = at(Gate::Tidy);
-        for task in tasks {
-            at.put(task.clone());
-        }
-        at.sim.agent(Purpose::Tidy, Vec::new());
-        at
-    };
-    let mut stays = begin(&[blocked("T1", "unclear"), blocked("T2", "no key")]);
+    let mut stays = planned(&[blocked("T1", "unclear"), blocked("T2", "no key")]);
     stays.sim.agent(Purpose::VerifyBlockers, Vec::new());
     stays.sim.agent(Purpose::VerifyBlockers, Vec::new());
     let detail = stays.halts(Gate::Blockers).detail;
     assert!(detail.contains("1) task T1: unclear; 2) task T2: no key"), "{detail}");
 
-    let mut cleared = begin(&[blocked("T1", "unclear")]);
+    let mut cleared = planned(&[blocked("T1", "unclear")]);
+    cleared.sim.agent(Purpose::VerifyBlockers, Vec::new());
     cleared.put(task("T1"));
-    assert!(cleared.passes(Gate::Blockers).contains("no task is blocked"));
+    assert!(cleared.passes(Gate::Blockers).contains("cleared up"));
 }
 
 #[test]
