@@ -221,6 +221,7 @@ impl Line {
         let at = Position::of(request).unwrap_or_default();
         Self {
             role: at.role,
+            call: at.call,
             iteration: at.iteration,
             turn: at.turn,
             model: body["model"].as_str().unwrap_or_default().to_owned(),

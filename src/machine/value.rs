@@ -253,6 +253,7 @@ pub fn admit(run: &RunState, report: &Structured) -> Result<(), String> {
             let known = id.is_empty() || value.task(id).is_some();
             if known { Ok(()) } else { Err(format!("there is no task `{id}`")) }
         }
+        Structured::ReportStrategyChange(change) => change.within(run.value_settings()),
         _ => Ok(()),
     }
 }

@@ -237,6 +237,13 @@ fn check(declared: &LoopFile, text: &str, file: &str) -> Result<(), Diagnostic> 
             return Err(at(name, message, hint));
         }
     }
+    if let Some(value) = &declared.value {
+        if declared.playbook != Playbook::Value {
+            let message = "`value` is for the value playbook, and this loop does not run it".to_owned();
+            return Err(at("value:", message, "add `playbook: value`, or leave `value` out"));
+        }
+        value.check().map_err(|(key, message, hint)| at(key, message, hint))?;
+    }
     if let Some(northstar) = &declared.northstar {
         for id in northstar.links.keys() {
             if !ids.contains(id) {

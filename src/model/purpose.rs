@@ -269,6 +269,12 @@ impl Purpose {
         }
     }
 
+    /// By the name of its prompt, or by its word in a journal.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let by_prompt = Self::ALL.into_iter().find(|purpose| purpose.name() == name);
+        by_prompt.or_else(|| serde_json::from_value(name.into()).ok())
+    }
+
     pub const fn role(self) -> Role {
         match self {
             Self::Scout => Role::Scout,

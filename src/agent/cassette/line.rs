@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::model::base64;
+use crate::model::call_place::CallPlace;
 
 /// The first line of every cassette.
 pub const HEADER: &str = r#"{"cassette":1}"#;
@@ -21,6 +22,9 @@ pub fn is_cassette(start: &[u8]) -> bool {
 #[serde(deny_unknown_fields)]
 pub struct Line {
     pub role: String,
+    /// What the call was for, where the request says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallPlace>,
     pub iteration: Option<u64>,
     /// How many replies the conversation had before.
     pub turn: usize,

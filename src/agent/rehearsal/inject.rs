@@ -186,5 +186,6 @@ impl Injector {
 /// A position whose tool ids are known again as injected.
 pub(super) fn marked(at: &Position) -> Position {
     let mark = INJECTED.trim_start_matches("toolu_").trim_end_matches('_');
-    Position { role: format!("{mark}_{}_{}", at.injected, at.role), ..at.clone() }
+    // Ids are made of the call where there is one: without it they begin with the mark.
+    Position { role: format!("{mark}_{}_{}", at.injected, at.role), call: None, ..at.clone() }
 }

@@ -24,9 +24,15 @@ pub fn error_event(kind: &str, message: &str, request_id: &str) -> Vec<u8> {
 
 /// An identifier made of the position: the same one each time the turn is asked for.
 pub fn id(prefix: &str, at: &Position, number: usize) -> String {
-    let role: String = at.role.chars().take(40).map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    let who = match &at.call {
+        Some(call) => format!("{}_{}", call.purpose, call.subject.as_deref().unwrap_or_default()),
+        None => at.role.clone(),
+    };
+    let role: String = who.chars().take(40).map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     let iteration = at.iteration.map_or("x".to_owned(), |i| i.to_string());
-    format!("{prefix}_{role}_{iteration}_{}_{number}", at.turn)
+    // Two calls of one role in one iteration are told apart.
+    let nth = at.call.as_ref().map(|call| format!("{}_", call.nth)).unwrap_or_default();
+    format!("{prefix}_{role}_{nth}{iteration}_{}_{number}", at.turn)
 }
 
 /// The whole stream of a turn, event by event.
@@ -180,7 +186,7 @@ mod tests {
 
     #[test]
     fn ids_are_stable_and_fit_the_api() {
-        let at = Position { role: "scout é/2".into(), iteration: Some(3), turn: 1, injected: 0 };
+        let at = Position { role: "scout é/2".into(), iteration: Some(3), turn: 1, ..Position::default() };
         assert_eq!(id("toolu", &at, 0), "toolu_scout___2_3_1_0");
         let at = Position { role: "a".into(), ..Position::default() };
         assert_eq!(id("msg", &at, 2), "msg_a_x_0_2");

@@ -4,8 +4,11 @@
 //! Not its role: serving it.
 //!
 //! Invariants: an unknown key is an error; a fault names exactly one kind; a call has exactly one
-//! form of input; no two steps answer the same role and iteration.
+//! form of input; no two steps answer the same calls; of the steps that fit, the most specific one answers.
 
+use super::select::Position;
+use crate::model::diagnose;
+use crate::model::purpose::Purpose;
 use serde::Deserialize;
 use std::collections::HashMap;
 
@@ -24,11 +27,22 @@ pub struct Script {
     pub steps: Vec<Step>,
 }
 
-/// The turns of one role, in one iteration or in all that no other step names.
+/// The turns of one role or of one purpose, in one iteration or in all that no other step names.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    pub role: String,
+    /// Needed where no purpose is given.
+    #[serde(default)]
+    pub role: Option<String>,
+    /// What the call is for, by the name of its prompt.
+    #[serde(default, deserialize_with = "known_purpose")]
+    pub purpose: Option<Purpose>,
+    /// The task or verification it is about.
+    #[serde(default)]
+    pub subject: Option<String>,
+    /// From 1: which call for this purpose and its subject.
+    #[serde(default)]
+    pub nth: Option<u64>,
     #[serde(default)]
     pub iteration: Option<u64>,
     pub turns: Vec<Turn>,
@@ -215,6 +229,16 @@ fn error_status(key: &str, status: u16) -> Result<u16, String> {
     }
 }
 
+fn known_purpose<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Purpose>, D::Error> {
+    let word = String::deserialize(deserializer)?;
+    let known = Purpose::of_name(&word);
+    known.map(Some).ok_or_else(|| {
+        let near = diagnose::nearest(&word, Purpose::ALL.map(Purpose::name).into_iter());
+        let hint = near.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+        serde::de::Error::custom(format!("`{word}` is no purpose{hint}"))
+    })
+}
+
 fn version_one<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     match u32::deserialize(deserializer)? {
         1 => Ok(1),
@@ -265,29 +289,73 @@ impl Script {
     }
 
     fn check(&self) -> Result<(), String> {
-        let mut seen: HashMap<(&str, Option<u64>), usize> = HashMap::new();
+        let mut seen = HashMap::new();
         for (n, step) in self.steps.iter().enumerate() {
             let number = n + 1;
-            if step.role.is_empty() {
-                return Err(format!("step {number} has an empty role"));
-            }
+            step.check().map_err(|why| format!("step {number} {why}"))?;
             if step.turns.is_empty() {
-                return Err(format!("step {number} (role {}) has no turns", step.role));
+                return Err(format!("step {number} ({}) has no turns", step.whom()));
             }
-            if let Some(first) = seen.insert((&step.role, step.iteration), number) {
+            let answers = (&step.role, step.purpose, &step.subject, step.nth, step.iteration);
+            if let Some(first) = seen.insert(answers, number) {
                 let which = step.iteration.map_or("any iteration".to_owned(), |i| format!("iteration {i}"));
-                return Err(format!("step {number} repeats step {first}: role {}, {which}", step.role));
+                return Err(format!("step {number} repeats step {first}: {}, {which}", step.whom()));
             }
         }
         Ok(())
     }
 
-    /// The step for a request: the one that names the iteration, else the one that names none.
-    pub fn step(&self, role: &str, iteration: Option<u64>) -> Option<&Step> {
-        let of_role = || self.steps.iter().filter(|step| step.role == role);
-        of_role()
-            .find(|step| step.iteration.is_some() && step.iteration == iteration)
-            .or_else(|| of_role().find(|step| step.iteration.is_none()))
+    /// The step for a request: of those that fit, the most specific one.
+    pub fn step(&self, at: &Position) -> Option<&Step> {
+        self.steps.iter().filter(|step| step.fits(at)).max_by_key(|step| step.rank())
+    }
+}
+
+impl Step {
+    fn check(&self) -> Result<(), &'static str> {
+        match (self.role.as_deref(), self.purpose) {
+            (Some(""), _) => return Err("has an empty role"),
+            (None, None) => return Err("names neither a role nor a purpose"),
+            (Some(_), _) | (None, Some(_)) => {}
+        }
+        if self.purpose.is_none() && (self.subject.is_some() || self.nth.is_some()) {
+            return Err("has a `subject` or `nth`, which go with a `purpose`");
+        }
+        if self.nth == Some(0) {
+            return Err("has `nth: 0`: calls are counted from 1");
+        }
+        Ok(())
+    }
+
+    fn fits(&self, at: &Position) -> bool {
+        let call = at.call.as_ref();
+        self.role.as_ref().is_none_or(|role| *role == at.role)
+            && self.purpose.is_none_or(|purpose| call.is_some_and(|call| call.purpose == purpose))
+            && (self.subject.is_none() || call.is_some_and(|call| call.subject == self.subject))
+            && self.nth.is_none_or(|nth| call.is_some_and(|call| call.nth == nth))
+            && (self.iteration.is_none() || self.iteration == at.iteration)
+    }
+
+    /// More of this is more specific; two steps that fit one request never rank alike, or they would be equal.
+    fn rank(&self) -> [bool; 5] {
+        [
+            self.purpose.is_some(),
+            self.subject.is_some(),
+            self.nth.is_some(),
+            self.iteration.is_some(),
+            self.role.is_some(),
+        ]
+    }
+
+    /// For messages.
+    fn whom(&self) -> String {
+        let named = [
+            self.role.as_ref().map(|role| format!("role {role}")),
+            self.purpose.map(|purpose| format!("purpose {purpose}")),
+            self.subject.as_ref().map(|subject| format!("subject {subject}")),
+            self.nth.map(|nth| format!("nth {nth}")),
+        ];
+        named.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 }
 

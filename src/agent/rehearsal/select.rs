@@ -1,10 +1,11 @@
 //! Which turn of the script a request is at, read from the request alone.
 //!
-//! Role: find role, iteration and turn in a body of either format: both have `messages` with roles.
+//! Role: find role, call, iteration and turn in a body of either format: both have `messages` with roles.
 //! Not its role: looking the turn up.
 //!
 //! Invariant: a pure function of the body, so that a resumed run gets the reply it is due.
 
+use crate::model::call_place::CallPlace;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -13,6 +14,8 @@ use serde_json::Value;
 pub struct Position {
     /// Empty when the request names none.
     pub role: String,
+    /// What the call is for, where the request says it.
+    pub call: Option<CallPlace>,
     pub iteration: Option<u64>,
     /// Assistant messages already in the request, without those that no script wrote.
     pub turn: usize,
@@ -33,10 +36,18 @@ impl Position {
         let injected = assistant().filter(|message| is_injected(message)).count();
         Ok(Position {
             role: value_of(&first, "subagent_role").and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default(),
+            call: CallPlace::find(&first),
             iteration: value_of(&first, "iteration_number").and_then(|v| v.as_u64()),
             turn: assistant().count() - injected,
             injected,
         })
+    }
+
+    /// For messages: what a step that fits would have to name.
+    pub fn place(&self) -> String {
+        let iteration = self.iteration.map_or("none".to_owned(), |i| i.to_string());
+        let call = self.call.as_ref().map(|call| format!("{call}, ")).unwrap_or_default();
+        format!("role \"{}\", {call}iteration {iteration} (turn {})", self.role, self.turn)
     }
 }
 
@@ -100,6 +111,16 @@ mod tests {
             {"role": "user", "content": []},
         ]);
         assert_eq!(at(blocks), ("scout".into(), Some(3), 2));
+    }
+
+    #[test]
+    fn the_call_is_read_from_its_line() {
+        let text = "{\"subagent_role\": \"builder\"}\nCALL {\"nth\":2,\"purpose\":\"execute\",\"subject\":\"T1\"}\n# Task\n";
+        let body = json!({"messages": [{"role": "user", "content": text}, {"role": "assistant", "content": "x"}]});
+        let at = Position::of(body.to_string().as_bytes()).unwrap();
+        assert_eq!(at.place(), "role \"builder\", purpose \"execute\", subject \"T1\", nth 2, iteration none (turn 1)");
+        let later = json!({"messages": [{"role": "user", "content": "hi"}, {"role": "user", "content": text}]});
+        assert_eq!(Position::of(later.to_string().as_bytes()).unwrap().call, None, "only the first message counts");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::select::{self, Position};
 use super::tape::{self, Tape};
 use crate::agent::cassette::{End, Line};
 use crate::agent::envelope::default_kind;
+use crate::model::call_place::CallPlace;
 use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -61,6 +62,7 @@ impl Speed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedRequest {
     pub role: String,
+    pub call: Option<CallPlace>,
     pub iteration: Option<u64>,
     pub turn: usize,
     /// From 0: how often this position had been asked for before.
@@ -213,12 +215,8 @@ impl Shared {
             Played::Script(script) => script,
             Played::Tape(tape) => return self.play_tape(stream, tape, &at, attempt, &tools).await,
         };
-        let Some(step) = script.step(&at.role, at.iteration) else {
-            let iteration = at.iteration.map_or("none".to_owned(), |i| i.to_string());
-            let why = format!(
-                "the rehearsal script has no step for role \"{}\", iteration {iteration} (turn {})",
-                at.role, at.turn
-            );
+        let Some(step) = script.step(&at) else {
+            let why = format!("the rehearsal script has no step for {}", at.place());
             return answer_error(stream, 400, &mouth.error("invalid_request_error", None, &why)).await;
         };
         let ended = Turn { text: Some("(script ended)".to_owned()), ..Turn::default() };
@@ -265,8 +263,7 @@ impl Shared {
         attempt: usize,
         tools: &[String],
     ) -> io::Result<()> {
-        let iteration = at.iteration.map_or("none".to_owned(), |i| i.to_string());
-        let place = format!("role \"{}\", iteration {iteration} (turn {})", at.role, at.turn);
+        let place = at.place();
         let refuse = |why: String| Mouth::Messages.error("invalid_request_error", None, &why);
         let Some(line) = tape.call(at, attempt) else {
             let stopped =
@@ -312,6 +309,7 @@ impl Memory {
         self.recorded_bytes += request.body.len();
         self.recorded.push_back(RecordedRequest {
             role: at.role.clone(),
+            call: at.call.clone(),
             iteration: at.iteration,
             turn: at.turn,
             attempt,

@@ -3,7 +3,7 @@
 //! Role: read the recorded calls; find the one that a request is due.
 //! Not its role: sockets and pauses ([`super::server`]).
 //!
-//! Invariants: a call is found by role, iteration and turn, never by the words of the request, so that a small
+//! Invariants: a call is found by role, purpose, iteration and turn, never by the words of the request, so that a small
 //! edit of a prompt does not break a cassette; several recordings of one place are played in their order, the
 //! last one again and again.
 
@@ -14,6 +14,7 @@ use serde::Deserialize;
 use super::script::ScriptError;
 use super::select::Position;
 use crate::agent::cassette::{End, Line, is_cassette};
+use crate::model::call_place::CallPlace;
 
 /// The longest line that is read.
 const MAX_LINE: usize = 128 * 1024 * 1024;
@@ -30,7 +31,7 @@ pub struct Tape {
     pub stopped: Option<String>,
 }
 
-type Key = (String, Option<u64>, usize);
+type Key = (String, Option<CallPlace>, Option<u64>, usize);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -73,12 +74,12 @@ impl Tape {
         if self.model.is_empty() {
             self.model.clone_from(&call.model);
         }
-        self.calls.entry((call.role.clone(), call.iteration, call.turn)).or_default().push(call);
+        self.calls.entry((call.role.clone(), call.call.clone(), call.iteration, call.turn)).or_default().push(call);
     }
 
     /// The recording for a place, at this attempt.
     pub(super) fn call(&self, at: &Position, attempt: usize) -> Option<&Line> {
-        let recorded = self.calls.get(&(at.role.clone(), at.iteration, at.turn))?;
+        let recorded = self.calls.get(&(at.role.clone(), at.call.clone(), at.iteration, at.turn))?;
         recorded.get(attempt).or(recorded.last())
     }
 }

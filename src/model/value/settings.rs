@@ -1,9 +1,21 @@
-//! The `value:` part of loop.yaml, with its defaults. All limits are hard: nothing in a run raises them.
+//! The `value:` part of loop.yaml, with its defaults and bounds. All limits are hard: nothing in a run raises them.
 
 use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::{guard, tools};
+
+/// The largest count that may be declared.
+const MAX_COUNT: u64 = 1_000;
+/// A day, in seconds.
+const MAX_SECONDS: u64 = 86_400;
+/// A week, in minutes: people are waited for longer than scripts.
+const MAX_MINUTES: u64 = 7 * 24 * 60;
+
+/// What is wrong: the key to point at, what, and what to do.
+pub type Wrong = (&'static str, String, &'static str);
 
 /// `value:` as declared. What is left out has the default that is named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -101,6 +113,83 @@ impl Default for ValueSettings {
     }
 }
 
+impl ValueSettings {
+    /// Bounds of every number, path and pattern.
+    pub fn check(&self) -> Result<(), Wrong> {
+        for (key, number, range) in self.numbers() {
+            if !range.contains(&number) {
+                let message = format!("`{key}` is {number}: give {} to {}", range.start(), range.end());
+                return Err((key, message, ""));
+            }
+        }
+        self.check_files()?;
+        if let Some(bad) = self.acknowledge_soft.iter().find(|id| !guard::is_plain_id(id)) {
+            return Err(("acknowledge_soft", format!("`{bad}` is no issue id"), "use the ids of the written brief"));
+        }
+        too_many("acknowledge_soft", self.acknowledge_soft.len())?;
+        self.git.check()
+    }
+
+    fn numbers(&self) -> [(&'static str, u64, std::ops::RangeInclusive<u64>); 24] {
+        let count = |key, number: u32| (key, u64::from(number), 1..=MAX_COUNT);
+        let size = |key, number: usize, most| (key, u64::try_from(number).unwrap_or(u64::MAX), 1..=most);
+        let seconds = |key, number| (key, number, 1..=MAX_SECONDS);
+        let minutes = |key, number| (key, number, 0..=MAX_MINUTES);
+        let longest = u64::try_from(tools::MAX_TEXT).unwrap_or(u64::MAX);
+        [
+            ("auto_approve_prd", u64::from(self.auto_approve_prd), 0..=MAX_COUNT),
+            count("max_steps", self.max_steps),
+            count("steps_per_iteration", self.steps_per_iteration),
+            count("max_task_retries", self.max_task_retries),
+            count("max_fix_attempts", self.max_fix_attempts),
+            count("max_no_progress", self.max_no_progress),
+            count("max_course_corrections", self.max_course_corrections),
+            count("max_exit_gate_attempts", self.max_exit_gate_attempts),
+            count("max_qc_generations", self.max_qc_generations),
+            count("max_rollbacks", self.max_rollbacks),
+            count("max_fruitless_evals", self.max_fruitless_evals),
+            count("generate_verifications_after", self.generate_verifications_after),
+            count("critical_eval_interval", self.critical_eval_interval),
+            count("plan_health_after_tasks", self.plan_health_after_tasks),
+            count("coherence_interval", self.coherence_interval),
+            size("max_task_description_chars", self.max_task_description_chars, longest),
+            size("max_files_per_task", self.max_files_per_task, MAX_COUNT),
+            size("max_unplanned_tasks", self.max_unplanned_tasks, MAX_COUNT),
+            size("max_tasks", self.max_tasks, MAX_COUNT),
+            seconds("script_seconds", self.script_seconds),
+            seconds("sweep_seconds", self.sweep_seconds),
+            count("max_pause_checks", self.max_pause_checks),
+            minutes("pause_timeout_minutes", self.pause_timeout_minutes),
+            minutes("feedback_timeout_minutes", self.epics.feedback_timeout_minutes),
+        ]
+    }
+
+    fn check_files(&self) -> Result<(), Wrong> {
+        for (key, path) in [("vision", &self.vision), ("prd", &self.prd)] {
+            if !tools::is_inside(path) || path.ends_with('/') || path.len() > 500 {
+                let message = format!("`{key}` is `{path}`, which is no file of the workspace");
+                return Err((key, message, "give a relative path without `..`, e.g. docs/VISION.md"));
+            }
+        }
+        let parts = |path: &'_ str| {
+            let parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
+            parts.map(str::to_owned).collect::<Vec<_>>()
+        };
+        if parts(&self.vision) == parts(&self.prd) {
+            let message = "`vision` and `prd` are the same file".to_owned();
+            return Err(("prd", message, "the vision says why, the PRD says what: give each its own file"));
+        }
+        Ok(())
+    }
+}
+
+fn too_many(key: &'static str, items: usize) -> Result<(), Wrong> {
+    if items > tools::MAX_LIST {
+        return Err((key, format!("`{key}` has {items} entries: at most {}", tools::MAX_LIST), ""));
+    }
+    Ok(())
+}
+
 /// How the run treats the workspace's repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -137,6 +226,20 @@ impl Default for GitSettings {
     }
 }
 
+impl GitSettings {
+    fn check(&self) -> Result<(), Wrong> {
+        too_many("protected", self.protected.len())?;
+        too_many("sensitive", self.sensitive.len())?;
+        if self.protected.iter().any(|name| name.trim().is_empty()) {
+            return Err(("protected", "`protected` has an empty branch name".to_owned(), ""));
+        }
+        match self.sensitive.iter().find(|glob| glob.is_empty() || globset::Glob::new(glob).is_err()) {
+            Some(bad) => Err(("sensitive", format!("`{bad}` is no glob"), "for example [\".env\", \"*.pem\"]")),
+            None => Ok(()),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum GitMode {
@@ -169,4 +272,53 @@ pub enum EpicMode {
     Auto,
     #[default]
     Off,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::loop_file::parse;
+
+    fn wrong(value: &str) -> String {
+        parse(&format!("playbook: value\ngoal: x\nvalue:\n{value}\n"), "loop.yaml").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_defaults_and_the_edges_are_fine() {
+        super::ValueSettings::default().check().unwrap();
+        for fine in ["max_steps: 1000", "script_seconds: 86400", "pause_timeout_minutes: 0", "auto_approve_prd: 0"] {
+            parse(&format!("playbook: value\nvalue: {{{fine}}}\n"), "loop.yaml").unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_bounds_has_its_line() {
+        for (value, words) in [
+            ("  max_steps: 0", "`max_steps` is 0: give 1 to 1000"),
+            ("  steps_per_iteration: 1001", "1 to 1000"),
+            ("  max_tasks: 0", "1 to 1000"),
+            ("  max_task_description_chars: 4001", "1 to 4000"),
+            ("  script_seconds: 0", "1 to 86400"),
+            ("  sweep_seconds: 86401", "1 to 86400"),
+            ("  pause_timeout_minutes: 10081", "0 to 10080"),
+            ("  epics: {feedback_timeout_minutes: 10081}", "0 to 10080"),
+            ("  vision: /etc/passwd", "no file of the workspace"),
+            ("  prd: a/../../b", "no file of the workspace"),
+            ("  prd: ''", "no file of the workspace"),
+            ("  prd: ./VISION.md", "are the same file"),
+            ("  acknowledge_soft: ['a b']", "no issue id"),
+            ("  git: {sensitive: ['a[']}", "no glob"),
+            ("  git: {protected: ['']}", "empty branch name"),
+            ("  git: {mode: sometimes}", "unknown variant"),
+            ("  max_stepz: 3", "max_stepz"),
+        ] {
+            let error = wrong(value);
+            assert!(error.starts_with("loop.yaml:4") && error.contains(words), "{value}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_section_belongs_to_its_playbook() {
+        let error = parse("goal: x\nvalue: {max_steps: 3}\n", "loop.yaml").unwrap_err().to_string();
+        assert!(error.starts_with("loop.yaml:2") && error.contains("playbook: value"), "{error}");
+    }
 }

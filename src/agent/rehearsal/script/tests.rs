@@ -1,6 +1,7 @@
 //! Tests of the script format.
 
 use super::*;
+use crate::model::call_place::CallPlace;
 
 #[test]
 fn the_documented_example_parses() {
@@ -58,6 +59,15 @@ fn the_frame_is_checked_too() {
         ("rehearsal: 1\nsteps: [{ turns: [{ text: x }] }]".to_owned(), "role"),
         ("rehearsal: 1\nsteps: [{ role: '', turns: [{ text: x }] }]".to_owned(), "empty role"),
         ("rehearsal: 1\nsteps: [{ role: a, turns: [] }]".to_owned(), "no turns"),
+        ("rehearsal: 1\nsteps: [{ purpose: exekute, turns: [{ text: x }] }]".to_owned(), "did you mean `execute`"),
+        ("rehearsal: 1\nsteps: [{ role: a, subject: T1, turns: [{ text: x }] }]".to_owned(), "go with a `purpose`"),
+        ("rehearsal: 1\nsteps: [{ role: a, nth: 1, turns: [{ text: x }] }]".to_owned(), "go with a `purpose`"),
+        ("rehearsal: 1\nsteps: [{ purpose: fix, nth: 0, turns: [{ text: x }] }]".to_owned(), "counted from 1"),
+        (
+            "rehearsal: 1\nsteps: [{ purpose: fix, nth: 1, turns: [{}] }, { purpose: fix, nth: 1, turns: [{}] }]"
+                .to_owned(),
+            "step 2 repeats step 1: purpose fix, nth 1",
+        ),
         (format!("rehearsal: 1\nsteps: [{step}, {step}]"), "step 2 repeats step 1"),
         ("rehearsal: [".to_owned(), ""),
         (" ".repeat(MAX_SCRIPT_BYTES + 1), "limit"),
@@ -71,7 +81,10 @@ fn the_frame_is_checked_too() {
 fn a_named_iteration_wins_over_any() {
     let yaml = "rehearsal: 1\nsteps:\n- { role: a, turns: [{ text: any }] }\n- { role: a, iteration: 3, turns: [{ text: three }] }\n- { role: b, iteration: 0, turns: [{ text: b }] }\n";
     let script = Script::parse(yaml, "s").unwrap();
-    let text = |role, iteration| script.step(role, iteration).and_then(|step| step.turns[0].text.clone());
+    let text = |role: &str, iteration| {
+        let at = Position { role: role.to_owned(), iteration, ..Position::default() };
+        script.step(&at).and_then(|step| step.turns[0].text.clone())
+    };
     assert_eq!(text("a", Some(3)).as_deref(), Some("three"));
     assert_eq!(text("a", Some(4)).as_deref(), Some("any"));
     assert_eq!(text("a", None).as_deref(), Some("any"));
@@ -79,4 +92,36 @@ fn a_named_iteration_wins_over_any() {
     assert_eq!(text("b", Some(1)), None);
     assert_eq!(text("b", None), None);
     assert_eq!(text("c", Some(0)), None);
+}
+
+#[test]
+fn the_most_specific_step_for_a_purpose_wins() {
+    let yaml = "rehearsal: 1
+steps:
+- { role: builder, turns: [{ text: role }] }
+- { purpose: execute, turns: [{ text: plain }] }
+- { purpose: execute, iteration: 7, turns: [{ text: iteration }] }
+- { purpose: execute, nth: 2, turns: [{ text: nth }] }
+- { purpose: execute, subject: T1, turns: [{ text: subject }] }
+- { purpose: execute, subject: T1, nth: 2, turns: [{ text: both }] }
+- { role: reasoner, purpose: plan_health_check, turns: [{ text: health }] }
+";
+    let script = Script::parse(yaml, "s").unwrap();
+    let text = |role: &str, purpose, subject: Option<&str>, nth, iteration| {
+        let call = CallPlace { purpose, subject: subject.map(str::to_owned), nth };
+        let at = Position { role: role.to_owned(), call: Some(call), iteration, ..Position::default() };
+        script.step(&at).and_then(|step| step.turns[0].text.clone()).unwrap_or_default()
+    };
+    use Purpose::{Execute, Fix, PlanHealth};
+    assert_eq!(text("builder", Execute, Some("T1"), 2, Some(7)), "both");
+    assert_eq!(text("builder", Execute, Some("T1"), 1, Some(7)), "subject");
+    assert_eq!(text("builder", Execute, Some("T2"), 2, Some(7)), "nth");
+    assert_eq!(text("builder", Execute, Some("T2"), 1, Some(7)), "iteration");
+    assert_eq!(text("builder", Execute, None, 1, None), "plain");
+    assert_eq!(text("builder", Fix, None, 1, None), "role");
+    assert_eq!(text("fixer", Fix, None, 1, None), "", "a step of another role does not fit");
+    assert_eq!(text("reasoner", PlanHealth, None, 1, None), "health");
+    assert_eq!(text("other", PlanHealth, None, 1, None), "", "a step may ask for both");
+    let no_call = Position { role: "builder".into(), ..Position::default() };
+    assert_eq!(script.step(&no_call).and_then(|step| step.turns[0].text.as_deref()), Some("role"));
 }
