@@ -7,6 +7,7 @@ use crate::machine::run::RunState;
 use crate::machine::state::State;
 use crate::machine::step::{self, Input};
 use crate::model::budget;
+use crate::model::decimal::Exact;
 use crate::model::decision::{Answer, Patience};
 use crate::model::digest::Digest;
 use crate::model::ids::RunId;
@@ -15,7 +16,9 @@ use crate::model::purpose::{Purpose, Tool};
 use crate::model::report::Report;
 use crate::model::value::plan::TaskSource;
 use crate::model::value::tools::Structured;
-use crate::model::value::{Task, TaskStatus, Verification, VerificationStatus};
+use crate::model::value::{
+    Action, Outcome, Recommendation, Task, TaskStatus, Verification, VerificationStatus, Vrc, VrcMode,
+};
 use crate::playbook;
 
 /// A declaration of this playbook; more can be added with [`Sim::declared`].
@@ -216,6 +219,63 @@ impl Sim {
 
     pub fn verification(&mut self, id: &str, status: VerificationStatus) {
         self.run.value.verifications.insert(id.to_owned(), verification(id, status));
+    }
+}
+
+/// For tests of what comes after steps, whatever the steps did.
+impl Sim {
+    /// A whole step that changed nothing but its outcome; its number.
+    #[track_caller]
+    pub fn step(&mut self, action: Action, outcome: Outcome) -> u32 {
+        let step = self.run.value.steps_begun;
+        self.record(StepBegan { step, action, why: "a test wants it".into() });
+        self.record(StepFinished { step, outcome, detail: String::new() });
+        step
+    }
+
+    /// Another iteration, as if the present one had been certified.
+    pub fn next_iteration(&mut self) {
+        self.run.done.extend(self.run.current.take());
+        self.run.spent.iterations += 1;
+        self.begin_iteration();
+    }
+
+    /// Something structured was handed in during this iteration.
+    pub fn hand_in(&mut self, report: Structured) {
+        let iteration = self.run.current.as_mut().unwrap();
+        let key = format!("report {}", iteration.reports.len());
+        let accepted = crate::machine::iteration::AcceptedReport {
+            report: Report::Value(report),
+            links: Default::default(),
+            sha256: Digest::of(b"report"),
+            paraphrase: None,
+        };
+        iteration.reports.insert(key, accepted);
+    }
+
+    /// A value check that a step of its own made.
+    #[track_caller]
+    pub fn value(&mut self, mode: VrcMode, score: &str, recommendation: Recommendation) -> u32 {
+        let step = self.run.value.steps_begun;
+        self.record(StepBegan { step, action: Action::Vrc { mode }, why: String::new() });
+        self.record(VrcTaken { vrc: vrc(step, mode, score, recommendation) });
+        self.record(StepFinished { step, outcome: Outcome::Neutral, detail: String::new() });
+        step
+    }
+}
+
+pub fn vrc(step: u32, mode: VrcMode, score: &str, recommendation: Recommendation) -> Vrc {
+    Vrc {
+        step,
+        mode,
+        value_score: Exact::parse(score).unwrap(),
+        deliverables_total: 1,
+        deliverables_verified: 0,
+        deliverables_blocked: 0,
+        gaps: Vec::new(),
+        recommendation,
+        summary: String::new(),
+        carried: false,
     }
 }
 

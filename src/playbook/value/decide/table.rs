@@ -1,0 +1,370 @@
+//! The priority table: the first row that applies says what comes next.
+//!
+//! Each row is a function of the folded run. What bounds it stands at the row.
+
+use crate::machine::event::EpicStatus;
+use crate::machine::run::RunState;
+use crate::model::fraction::Fraction;
+use crate::model::value::{
+    Action, Outcome, Recommendation, Task, TaskStatus, Verification, VerificationStatus, VrcMode,
+};
+
+use super::history::{self, is_correction};
+use super::{Verdict, pick};
+use crate::playbook::value::monitor;
+
+/// Service fixes in a row that moved nothing else; then the course is looked at.
+const MAX_SERVICE_FIXES: usize = 3;
+/// Pauses of a run: a task that asks for a person again and again is not unblocked by asking.
+const MAX_PAUSES: u32 = 20;
+/// Attempts at the boundary of one epic.
+const MAX_BOUNDARIES: u32 = 3;
+/// A value from here on needs no further evaluation before the exit gate.
+const GOOD_VALUE: (i128, i128) = (9, 10);
+
+type Row = fn(&RunState) -> Option<Verdict>;
+
+/// The rows in their order, with the names they have in the design.
+const ROWS: [(&str, Row); 15] = [
+    ("P0", interrupted_pause),
+    ("P1", services),
+    ("P2", stuck),
+    ("P2b", advised),
+    ("P3", generation),
+    ("P4", failing),
+    ("P5", person),
+    ("P6", task),
+    ("P7", pending_checks),
+    ("P7b", blocked_tasks),
+    ("P8", evaluation),
+    ("P8b", coherence),
+    ("P9", way_out),
+    ("given up", given_up),
+    ("else", nothing_applies),
+];
+
+/// The row that applies, and what it says.
+pub fn choose(run: &RunState) -> (&'static str, Verdict) {
+    let found = ROWS.iter().find_map(|(name, row)| row(run).map(|verdict| (*name, verdict)));
+    // The last row always applies.
+    found.unwrap_or_else(|| ("else", correct(run, "nothing applies".to_owned())))
+}
+
+pub fn corrections_left(run: &RunState) -> bool {
+    history::count(run, is_correction) < run.value_settings().max_course_corrections
+}
+
+/// Every way to a course correction goes through here, so that all of them together are bounded.
+fn correct(run: &RunState, why: String) -> Verdict {
+    if corrections_left(run) {
+        return Verdict::Step(Action::CourseCorrect, why);
+    }
+    let most = run.value_settings().max_course_corrections;
+    Verdict::GiveUp(format!("{why}, and all {most} course corrections are used (max_course_corrections)"))
+}
+
+/// Every way to the exit gate. A gate that nothing was done for is not tried again while something keeps it shut.
+pub fn gate(run: &RunState, why: String) -> Verdict {
+    let (attempts, most) = (run.value.exit_gate_attempts, run.value_settings().max_exit_gate_attempts);
+    let last = history::last(run, |action| *action == Action::ExitGate);
+    let moved = history::decisions_after(run, last).any(|record| history::moved(record.outcome));
+    match keeps_shut(run) {
+        Some(shut) if last.is_some() && !moved => {
+            Verdict::GiveUp(format!("the exit gate failed in attempt {attempts} of {most}, and {shut}"))
+        }
+        Some(_) | None => Verdict::Step(Action::ExitGate, format!("{why}; attempt {} of {most}", attempts + 1)),
+    }
+}
+
+/// What no exit gate can be passed with.
+fn keeps_shut(run: &RunState) -> Option<String> {
+    let open = run.value.tasks.iter().find(|task| task.is_open());
+    let shut = |one: &&Verification| {
+        matches!(one.status, VerificationStatus::Failed | VerificationStatus::Blocked | VerificationStatus::Pending)
+    };
+    let check = run.value.verifications.values().find(shut);
+    open.map(|task| format!("task {} is {}", task.id, task.status.name()))
+        .or_else(|| check.map(|one| format!("check {} is {}", one.id, one.status.name())))
+}
+
+// P0. A pause that a limit cut goes on. Once: after that the other rows have their say.
+fn interrupted_pause(run: &RunState) -> Option<Verdict> {
+    let mut latest = history::decisions(run).rev();
+    let cut = |record: &crate::machine::value::StepRecord| {
+        record.action == Action::InteractivePause && record.outcome != Outcome::Neutral
+    };
+    let again = latest.next().is_some_and(cut) && !latest.next().is_some_and(cut);
+    let task = waits_for_person(run).filter(|_| again)?;
+    Some(Verdict::Step(Action::InteractivePause, format!("the pause for task {} was interrupted", task.id)))
+}
+
+// P1. Services that are known to be down. Neutral steps, so they are counted here: three in a row that moved nothing
+// are looked at once by a course correction, then the other rows go on without the service.
+fn services(run: &RunState) -> Option<Verdict> {
+    let down: Vec<String> = run.value.services.iter().filter(|one| !one.healthy).map(|one| one.name.clone()).collect();
+    if down.is_empty() || run.value.tasks_with(TaskStatus::Done).next().is_none() {
+        return None;
+    }
+    let names = down.join(", ");
+    let in_vain: Vec<_> = history::decisions(run).rev().take_while(|record| !history::moved(record.outcome)).collect();
+    let fixes = in_vain.iter().filter(|record| matches!(record.action, Action::ServiceFix { .. })).count();
+    if fixes < MAX_SERVICE_FIXES {
+        let why = format!("not healthy: {names}; attempt {} of {MAX_SERVICE_FIXES} in a row", fixes + 1);
+        return Some(Verdict::Step(Action::ServiceFix { services: down }, why));
+    }
+    let looked_at = in_vain.iter().any(|record| is_correction(&record.action));
+    (!looked_at).then(|| correct(run, format!("{fixes} service fixes in a row did not help: {names}")))
+}
+
+// P2. Too many steps that moved nothing.
+fn stuck(run: &RunState) -> Option<Verdict> {
+    let (fruitless, most) = (history::fruitless_in_a_row(run), run.value_settings().max_no_progress);
+    (fruitless >= most).then(|| correct(run, format!("{fruitless} steps in a row without progress")))
+}
+
+// P2b. The latest full value check advises it, and work was done between the latest correction and that check.
+// Advice alone never ends a run: without corrections left it is only advice.
+fn advised(run: &RunState) -> Option<Verdict> {
+    let vrc = run.value.vrcs.iter().rev().find(|vrc| vrc.mode == VrcMode::Full && !vrc.carried)?;
+    match vrc.recommendation {
+        Recommendation::CourseCorrect | Recommendation::Descope => {}
+        Recommendation::Continue | Recommendation::ShipReady => return None,
+    }
+    let corrected = history::last(run, is_correction);
+    let worked = history::decisions_after(run, corrected)
+        .any(|record| record.step <= vrc.step && record.action != Action::InteractivePause);
+    (worked && corrections_left(run)).then(|| {
+        let why = format!("the value check of step {} recommends {}", vrc.step, vrc.recommendation.name());
+        Verdict::Step(Action::CourseCorrect, why)
+    })
+}
+
+// P3. No checks to prove anything with. Bounded by `max_qc_generations`; an attempt that brought none is repeated only
+// after another task is done, or when nothing else is left to do.
+fn generation(run: &RunState) -> Option<Verdict> {
+    let settings = run.value_settings();
+    let made = |action: &Action| *action == Action::GenerateQc;
+    let attempts = history::count(run, made);
+    if attempts >= settings.max_qc_generations || run.value.tasks_with(TaskStatus::Done).next().is_none() {
+        return None;
+    }
+    let last = history::last(run, made);
+    let nothing_waits = pick::waiting(run).next().is_none();
+    let why = if run.value.verifications.is_empty() {
+        let done = history::done_after(run, None);
+        let news = last.is_none() || history::done_after(run, last) > 0;
+        ((done >= settings.generate_verifications_after && news) || nothing_waits)
+            .then(|| format!("{done} tasks are done and there are no checks"))
+    } else {
+        // A later epic gets checks of its own once its tasks are done.
+        let boundary = history::last(run, |action| matches!(action, Action::EpicBoundary { .. }));
+        let unchecked = boundary.is_some() && last < boundary && history::done_after(run, boundary) > 0;
+        (unchecked && nothing_waits).then(|| "this epic has no checks of its own".to_owned())
+    }?;
+    let why = format!("{why}; attempt {} of {}", attempts + 1, settings.max_qc_generations);
+    Some(Verdict::Step(Action::GenerateQc, why))
+}
+
+/// What can still be done about a failing check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Remedy {
+    Fix,
+    Research,
+    Correct,
+    /// Everything bounded was tried.
+    Nothing,
+}
+
+fn remedy(run: &RunState, check: &Verification) -> Remedy {
+    if check.fix_attempts < monitor::fix_limit(run) {
+        Remedy::Fix
+    } else if !check.researched {
+        Remedy::Research
+    } else if !check.corrected && corrections_left(run) {
+        Remedy::Correct
+    } else {
+        Remedy::Nothing
+    }
+}
+
+fn failed(run: &RunState) -> impl Iterator<Item = &Verification> {
+    run.value.verifications.values().filter(|check| check.status == VerificationStatus::Failed)
+}
+
+// P4. Failing checks: fix, then research, then one correction, each bounded for each check by itself.
+fn failing(run: &RunState) -> Option<Verdict> {
+    let with = |wanted| failed(run).filter(|check| remedy(run, check) == wanted).collect::<Vec<_>>();
+    let ids = |checks: &[&Verification]| checks.iter().map(|check| check.id.clone()).collect::<Vec<_>>();
+    let counts = format!("{} of {} checks fail", failed(run).count(), run.value.verifications.len());
+    let fixable = with(Remedy::Fix);
+    if let Some(attempts) = fixable.iter().map(|check| check.fix_attempts).max() {
+        let why = format!("{counts}; fix attempt {} of {}", attempts + 1, monitor::fix_limit(run));
+        return Some(Verdict::Step(Action::Fix { verifications: ids(&fixable) }, why));
+    }
+    let unknown = with(Remedy::Research);
+    if !unknown.is_empty() {
+        let why = format!("{counts}; fixing did not help, so the cause is looked up");
+        return Some(Verdict::Step(Action::Research { verifications: ids(&unknown) }, why));
+    }
+    let hopeless = with(Remedy::Correct);
+    (!hopeless.is_empty()).then(|| correct(run, format!("{counts}; fixes and research did not help")))
+}
+
+fn waits_for_person(run: &RunState) -> Option<&Task> {
+    let few = history::count(run, |action| *action == Action::InteractivePause) < MAX_PAUSES;
+    pick::in_scope(run).find(|task| task.needs_person()).filter(|_| few)
+}
+
+// P5. Something only a person can do.
+fn person(run: &RunState) -> Option<Verdict> {
+    let task = waits_for_person(run)?;
+    Some(Verdict::Step(Action::InteractivePause, format!("task {} needs a person", task.id)))
+}
+
+// P6. The next task. Bounded by the retries of each task; tasks that wait for one another need another plan.
+fn task(run: &RunState) -> Option<Verdict> {
+    if let Some(task) = pick::next(run) {
+        let most = run.value_settings().max_task_retries;
+        let again = if task.retries > 0 { format!("; attempt {} of {most}", task.retries + 1) } else { String::new() };
+        let why = format!("task {} ({}) is ready{again}", task.id, task.source.name());
+        return Some(Verdict::Step(Action::Execute { task: task.id.clone() }, why));
+    }
+    let waiting = pick::waiting(run).count();
+    (waiting > 0).then(|| correct(run, format!("{waiting} tasks wait and none of them is ready")))
+}
+
+// P7. Checks that were not run yet and can be: what they stand on has not failed.
+fn pending_checks(run: &RunState) -> Option<Verdict> {
+    let pending = run.value.verifications.values().filter(|check| check.status == VerificationStatus::Pending);
+    let count = pending.filter(|check| can_run(run, check, &mut Vec::new())).count();
+    (count > 0).then(|| Verdict::Step(Action::RunQc, format!("{count} checks were not run yet")))
+}
+
+/// Could this pending check run now? A required category with a failed check, or one that waits in a circle, says no.
+fn can_run<'a>(run: &'a RunState, check: &'a Verification, through: &mut Vec<&'a str>) -> bool {
+    if through.contains(&check.id.as_str()) {
+        return false;
+    }
+    through.push(&check.id);
+    let required = |one: &&Verification| one.id != check.id && check.requires.contains(&one.category);
+    run.value.verifications.values().filter(required).all(|one| match one.status {
+        VerificationStatus::Passed | VerificationStatus::Blocked => true,
+        VerificationStatus::Failed => false,
+        VerificationStatus::Pending => can_run(run, one, through),
+    })
+}
+
+// P7b. A task that is blocked and waits for nobody keeps the exit gate shut: one correction after the latest work may
+// find another way; if it does not, the end is partial.
+fn blocked_tasks(run: &RunState) -> Option<Verdict> {
+    let blocked = pick::in_scope(run).find(|task| task.status == TaskStatus::Blocked)?;
+    let reason = blocked.blocked_reason.as_deref().unwrap_or("no reason is recorded");
+    let reason: String = reason.chars().take(200).collect();
+    let why = format!("task {} is blocked ({reason})", blocked.id);
+    let worked = history::last(run, |action| matches!(action, Action::Execute { .. } | Action::InteractivePause));
+    let corrected = history::last(run, is_correction);
+    Some(if corrected.is_none() || corrected < worked { correct(run, why) } else { Verdict::GiveUp(why) })
+}
+
+// P8. A critical look at what there is, when enough was built since the last one, or when all checks pass and the value
+// is not there all the same. Evaluations without a task done in between are bounded.
+fn evaluation(run: &RunState) -> Option<Verdict> {
+    let settings = run.value_settings();
+    let is_evaluation = |action: &Action| *action == Action::CriticalEval;
+    let done = history::done_after(run, history::last(run, is_evaluation));
+    let last_done = run.value.tasks_with(TaskStatus::Done).filter_map(|task| task.done_in).max();
+    let fruitless = history::decisions_after(run, last_done).filter(|record| is_evaluation(&record.action)).count();
+    if u32::try_from(fruitless).unwrap_or(u32::MAX) >= settings.max_fruitless_evals {
+        return None;
+    }
+    let why = if done > 0 && done >= settings.critical_eval_interval {
+        format!("{done} tasks were done since the last evaluation")
+    } else if all_pass(run) && !value_is_good(run) {
+        "all checks pass, but the value is not there yet".to_owned()
+    } else {
+        return None;
+    };
+    Some(Verdict::Step(Action::CriticalEval, why))
+}
+
+/// By the latest value check, whatever earlier ones said.
+fn value_is_good(run: &RunState) -> bool {
+    let good = Fraction::new(GOOD_VALUE.0, GOOD_VALUE.1);
+    run.value.latest_vrc().is_some_and(|vrc| good.is_some_and(|good| Fraction::from_exact(vrc.value_score) >= good))
+}
+
+/// Are there checks, and have all passed that were not given up?
+fn all_pass(run: &RunState) -> bool {
+    let mut passed = 0;
+    for check in run.value.verifications.values() {
+        match check.status {
+            VerificationStatus::Passed => passed += 1,
+            VerificationStatus::Blocked => {}
+            VerificationStatus::Pending | VerificationStatus::Failed => return false,
+        }
+    }
+    passed > 0
+}
+
+// P8b. Signs that the parts do not fit together. Bounded by the tasks done between two looks.
+fn coherence(run: &RunState) -> Option<Verdict> {
+    let why = monitor::coherence_due(run)?;
+    Some(Verdict::Step(Action::CoherenceEval, why))
+}
+
+// P9. Nothing waits and nothing fails: the next epic, or the exit gate.
+fn way_out(run: &RunState) -> Option<Verdict> {
+    let nothing_waits = pick::waiting(run).next().is_none() && pick::in_scope(run).next().is_some();
+    let checks = &run.value.verifications;
+    let only_blocked = !checks.is_empty() && checks.len() == run.value.count(VerificationStatus::Blocked);
+    // Without checks only after everything was tried to get some (row P3 comes before).
+    let unprovable = checks.is_empty() && run.value.tasks_with(TaskStatus::Done).next().is_some();
+    if !nothing_waits || !(all_pass(run) || only_blocked || unprovable) {
+        return None;
+    }
+    if let Some(verdict) = boundary(run) {
+        return Some(verdict);
+    }
+    let why = match (unprovable, only_blocked) {
+        (true, _) => "no task waits, and no checks could be made",
+        (false, true) => "no task waits, and all checks were given up",
+        (false, false) => "no task waits and all checks pass",
+    };
+    Some(gate(run, why.to_owned()))
+}
+
+/// The feedback between two epics.
+fn boundary(run: &RunState) -> Option<Verdict> {
+    let current = run.value.current_epic()?;
+    let next = run.value.epics.iter().find(|epic| epic.epic > current.epic && epic.status == EpicStatus::Pending)?;
+    let epic = current.epic;
+    let here = |action: &Action| *action == Action::EpicBoundary { epic };
+    let attempts = run.value.log.iter().filter(|record| here(&record.action)).count();
+    if u32::try_from(attempts).unwrap_or(u32::MAX) >= MAX_BOUNDARIES {
+        let why = format!("the boundary of epic {} was not closed in {MAX_BOUNDARIES} attempts", epic + 1);
+        return Some(Verdict::GiveUp(why));
+    }
+    let why = format!("epic {} is done, epic {} follows", epic + 1, next.epic + 1);
+    Some(Verdict::Step(Action::EpicBoundary { epic }, why))
+}
+
+// Checks that fail although everything bounded was tried, and those that wait for them.
+fn given_up(run: &RunState) -> Option<Verdict> {
+    let names: Vec<&str> = failed(run).map(|check| check.id.as_str()).collect();
+    if names.is_empty() {
+        return None;
+    }
+    Some(Verdict::GiveUp(format!(
+        "these checks fail, and fixes, research and corrections did not help: {}",
+        names.join(", ")
+    )))
+}
+
+fn nothing_applies(run: &RunState) -> Option<Verdict> {
+    Some(correct(run, "there is nothing to do, and nothing is proven".to_owned()))
+}
+
+#[cfg(test)]
+pub(super) fn row_names() -> impl Iterator<Item = &'static str> {
+    ROWS.iter().map(|(name, _)| *name)
+}
