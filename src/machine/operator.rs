@@ -320,13 +320,13 @@ pub(super) fn legal(state: &RunState, event: &Event) -> Result<(), String> {
     }
 }
 
-/// The machine asks about tampering, money and calls denied too often; everything else is asked by a tool call that waits for it.
 /// How often a verification may fail: a pause of the value playbook has a limit of its own.
 fn max_checks(state: &RunState, decision: &Decision) -> u32 {
     let of_step = decision.asked_by.is_none() && state.value.step.is_some();
     if of_step { state.value_settings().max_pause_checks.min(MAX_CHECKS) } else { MAX_CHECKS }
 }
 
+/// The machine asks about tampering, money and calls denied too often; everything else is asked by a tool call that waits for it.
 fn legal_asker(state: &RunState, asked: &DecisionAsked) -> Result<(), String> {
     let call = state.call.as_ref();
     let Some(by) = &asked.asked_by else {

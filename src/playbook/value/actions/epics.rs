@@ -11,7 +11,7 @@ use crate::machine::value::OpenStep;
 use crate::model::decision::{Answer, Request};
 use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::tools::{EpicSummary, Structured};
-use crate::model::value::{Outcome, Task, TaskSource, TaskStatus};
+use crate::model::value::{Outcome, Task, TaskStatus};
 
 use crate::playbook::value::finished;
 
@@ -93,7 +93,7 @@ fn close(run: &RunState, step: &OpenStep, begun: &EpicPut) -> Vec<Event> {
     let untagged = tasks.iter().filter(|task| task.epic != Some(begun.epic));
     let mut events: Vec<Event> = untagged
         .map(|task| {
-            let task = Task { epic: Some(begun.epic), source: TaskSource::Plan, ..(*task).clone() };
+            let task = Task { epic: Some(begun.epic), ..(*task).clone() };
             TaskPut { task: Box::new(task), why: format!("planned for epic {}", begun.epic + 1) }.into()
         })
         .collect();
