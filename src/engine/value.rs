@@ -5,6 +5,8 @@
 //! after a crash.
 
 mod documents;
+#[cfg(test)]
+mod driven;
 mod preflight;
 pub(super) mod scripts;
 mod services;
