@@ -117,6 +117,36 @@ async fn documents_are_read_written_and_briefed_before_the_first_iteration() {
     let message = driver.value_message(Purpose::Plan, None).unwrap();
     assert!(message.starts_with("CAPSULE\n{") && message.contains("\"subagent_role\": \"reasoner\""), "{message}");
     assert!(message.contains("\nCALL {\"nth\":1,\"purpose\":\"plan\"}\n"), "{message}");
+    // Every call has its number, counted for each purpose and subject.
+    for (purpose, subject) in [(Purpose::Plan, None), (Purpose::Execute, Some("T1".to_owned()))] {
+        let call = driver.session.state.next_call_key(purpose, None);
+        let role = purpose.role();
+        let started = AgentStarted {
+            call: call.clone(),
+            role,
+            purpose: Some(purpose),
+            subject,
+            agent: "a".to_owned(),
+            backend: "command".to_owned(),
+            model: "m".to_owned(),
+            system: text,
+            tools: text,
+            message: text,
+            paraphrase: None,
+        };
+        driver.record(started).await.unwrap();
+        driver.record(AgentFinished { call, role, end: AgentEnd::NoReport }).await.unwrap();
+    }
+    let call = |purpose, subject| driver.value_message(purpose, subject).unwrap();
+    assert!(call(Purpose::Plan, None).contains("\nCALL {\"nth\":2,\"purpose\":\"plan\"}\n"));
+    assert!(call(Purpose::Execute, Some("T1")).contains("CALL {\"nth\":2,"));
+    assert!(call(Purpose::Execute, Some("T2")).contains("CALL {\"nth\":1,"));
+
+    // A proposed text can be put before a person as a document.
+    let proposal = serde_json::json!({"text": "R1: it greets by name.", "note": "names were missing"});
+    driver.admit(Tool::ProposePrd, &proposal).unwrap();
+    let kept = Digest::of(b"R1: it greets by name.");
+    assert_eq!(driver.session.blobs.get(&kept).unwrap(), b"R1: it greets by name.");
     let finished = StepFinished { step: 0, outcome: Outcome::Passed, detail: String::new() };
     driver.record(finished).await.unwrap();
 }
@@ -146,6 +176,11 @@ async fn scripts_run_together_as_they_were_left_and_are_recorded_in_order() {
         assert!(step.probes[&script("c")].end.describe().contains("changed while it ran"));
         assert_eq!(place.read(".loop/verifications/unit_b.sh"), "exit 1");
         assert_eq!(place.read(".loop/verifications/unit_c.sh"), cheat);
+        // What a builder changes is not taken for the work of the role that looks next.
+        place.write(".loop/verifications/unit_b.sh", "exit 0");
+        driver.restore_scripts().unwrap();
+        driver.make(Effect::FindVerifications).await.unwrap();
+        assert_eq!(place.read(".loop/verifications/unit_b.sh"), "exit 1");
     }
     let changed = "did not start: its script was changed while it ran, so what it showed does not count";
     let expected = [
