@@ -209,7 +209,8 @@ impl Driver<'_> {
             let _ = std::fs::create_dir_all(folder);
         }
         folders.extend(program.files());
-        let confinement = self.session.sandbox.for_program(access, &folders, &folders);
+        let sealed = self.sealed_from(attendance.role);
+        let confinement = self.session.sandbox.for_program(access, &folders, &folders, &sealed);
         let confinement =
             confinement.map_err(|why| EngineError::Internal(format!("the sandbox cannot be put up: {why}")))?;
         let turn =

@@ -220,6 +220,13 @@ impl Driver<'_> {
         confinement.map_err(|why| EngineError::Internal(format!("the sandbox cannot be put up: {why}")))
     }
 
+    /// What the commands of an agent wear.
+    fn role_confinement(&self, role: Role) -> Result<Option<Arc<Confinement>>, EngineError> {
+        let sealed = self.sealed_from(role);
+        let confinement = self.session.sandbox.for_tool_sealing(permit::access_of(role), &sealed);
+        confinement.map_err(|why| EngineError::Internal(format!("the sandbox cannot be put up: {why}")))
+    }
+
     /// The input as the model wrote it, from the stored reply.
     fn tool_input(&self, tool_use: &ToolUse) -> Result<Value, EngineError> {
         let call = self.call()?;
@@ -269,7 +276,7 @@ impl Driver<'_> {
             cancel: token.clone(),
             protected: self.protected_from(role),
             within: (role == Role::Qc).then(|| PathBuf::from(verification::DIRECTORY)),
-            confinement: self.confinement(permit::access_of(role))?,
+            confinement: self.role_confinement(role)?,
         };
         let running = calls.iter().map(|(tool_use, input)| registry::run(&context, &tool_use.name, input));
         let guarded = self.guarded(&token, Cutoff::Agent, join_all(running)).await?;

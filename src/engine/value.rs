@@ -5,6 +5,8 @@
 //! after a crash.
 
 mod documents;
+#[cfg(test)]
+mod driven;
 mod preflight;
 pub(super) mod scripts;
 mod services;
@@ -125,10 +127,16 @@ impl Driver<'_> {
     /// What no file tool of this role may write.
     pub(super) fn protected_from(&self, role: Role) -> Vec<PathBuf> {
         let mut protected = people::protected();
-        if self.session.state.loop_file().playbook == Playbook::Value {
-            protected.extend(guarded(role, self.session.state.value_settings()));
-        }
+        protected.extend(self.sealed_from(role));
         protected
+    }
+
+    /// What the sandbox, where it can, keeps from this role's commands, too.
+    pub(super) fn sealed_from(&self, role: Role) -> Vec<PathBuf> {
+        match self.session.state.loop_file().playbook {
+            Playbook::Swarm => Vec::new(),
+            Playbook::Value => guarded(role, self.session.state.value_settings()),
+        }
     }
 
     /// May this command be run on an agent's word, with nobody asked? The error says why not.

@@ -123,6 +123,15 @@ enum Purpose {
     Program { write: Vec<PathBuf>, read: Vec<PathBuf> },
 }
 
+/// A confinement that is kept, and what it was built for.
+#[derive(Debug)]
+struct Built {
+    access: Access,
+    purpose: Purpose,
+    sealed: Vec<PathBuf>,
+    confinement: Arc<Confinement>,
+}
+
 /// The sandbox of one run.
 #[derive(Debug)]
 pub struct Sandbox {
@@ -130,7 +139,7 @@ pub struct Sandbox {
     declared: SandboxDecl,
     grounds: Grounds,
     scratch: Option<scratch::Scratch>,
-    built: Mutex<Vec<(Access, Purpose, Arc<Confinement>)>>,
+    built: Mutex<Vec<Built>>,
 }
 
 impl Sandbox {
@@ -165,7 +174,13 @@ impl Sandbox {
 
     /// What a tool or a check wears; `None` where nothing is enforced.
     pub fn for_tool(&self, access: Access) -> Result<Option<Arc<Confinement>>, String> {
-        self.confinement(access, Purpose::Tool)
+        self.confinement(access, Purpose::Tool, &[])
+    }
+
+    /// The same, with paths of the workspace that stay as they are. Held where mounts can be had; Landlock cannot
+    /// take back a part of what it allows.
+    pub fn for_tool_sealing(&self, access: Access, sealed: &[PathBuf]) -> Result<Option<Arc<Confinement>>, String> {
+        self.confinement(access, Purpose::Tool, sealed)
     }
 
     /// What an agent program wears: it has the network and local sockets, may write `write` besides the
@@ -175,8 +190,9 @@ impl Sandbox {
         access: Access,
         write: &[PathBuf],
         read: &[PathBuf],
+        sealed: &[PathBuf],
     ) -> Result<Option<Arc<Confinement>>, String> {
-        self.confinement(access, Purpose::Program { write: write.to_vec(), read: read.to_vec() })
+        self.confinement(access, Purpose::Program { write: write.to_vec(), read: read.to_vec() }, sealed)
     }
 
     /// Can a command be kept from changing the workspace? Only then do read-only roles get a shell.
@@ -184,27 +200,40 @@ impl Sandbox {
         self.in_force.confined && level().holds_files()
     }
 
-    fn confinement(&self, access: Access, purpose: Purpose) -> Result<Option<Arc<Confinement>>, String> {
+    fn confinement(
+        &self,
+        access: Access,
+        purpose: Purpose,
+        sealed: &[PathBuf],
+    ) -> Result<Option<Arc<Confinement>>, String> {
         if !self.in_force.confined {
             return Ok(None);
         }
+        // What is not there yet is sealed once it is.
+        let there = sealed.iter().filter_map(|path| self.grounds.workspace.join(path).canonicalize().ok());
+        let inside = self.grounds.workspace.canonicalize().unwrap_or_else(|_| self.grounds.workspace.clone());
+        let mut sealed: Vec<PathBuf> =
+            there.filter(|path| path.starts_with(&inside) && *path != inside && access == Access::ReadWrite).collect();
+        sealed.sort();
         let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
-        built.retain(|(_, _, confinement)| confinement.is_fresh());
-        if let Some((.., known)) = built.iter().find(|(a, p, _)| *a == access && *p == purpose) {
-            return Ok(Some(known.clone()));
+        built.retain(|one| one.confinement.is_fresh());
+        let same = |one: &&Built| one.access == access && one.purpose == purpose && one.sealed == sealed;
+        if let Some(known) = built.iter().find(same) {
+            return Ok(Some(known.confinement.clone()));
         }
         if let Some(scratch) = &self.scratch {
             scratch.restore().map_err(|error| error.to_string())?;
         }
-        let policy = match &purpose {
+        let mut policy = match &purpose {
             Purpose::Tool => Policy::for_tool(&self.declared, self.in_force.network, &self.grounds, access),
             Purpose::Program { write, read } => Policy::for_program(&self.declared, &self.grounds, access, write, read),
         };
+        policy.sealed.clone_from(&sealed);
         let confinement = Arc::new(Confinement::build(policy)?);
         if built.len() >= KEPT {
             built.remove(0);
         }
-        built.push((access, purpose, confinement.clone()));
+        built.push(Built { access, purpose, sealed, confinement: confinement.clone() });
         Ok(Some(confinement))
     }
 }

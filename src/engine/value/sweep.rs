@@ -45,8 +45,15 @@ pub(in crate::engine) async fn run(
     cancel: &CancellationToken,
 ) -> Vec<ProcessOutcome> {
     let end = Instant::now() + limit;
-    let running = jobs.into_iter().map(|job| one(job, Some(end), cancel));
-    futures_util::stream::iter(running).buffered(at_once.max(1)).collect().await
+    let running = jobs.into_iter().enumerate().map(|(index, job)| async move {
+        let outcome = one(job, Some(end), cancel).await;
+        (index, outcome)
+    });
+    // In the order they end, so that a slow one at the front holds up nobody; sorted afterwards.
+    let ended = futures_util::stream::iter(running).buffer_unordered(at_once.max(1));
+    let mut outcomes: Vec<(usize, ProcessOutcome)> = ended.collect().await;
+    outcomes.sort_by_key(|(index, _)| *index);
+    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
 /// Runs one, for no longer than until `end`.

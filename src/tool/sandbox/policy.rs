@@ -44,6 +44,8 @@ pub struct Policy {
     pub read: Vec<PathBuf>,
     /// What is put out of sight, where the machine can do that.
     pub hidden: Vec<PathBuf>,
+    /// What stays as it is although it lies where may be written, where the machine can do that.
+    pub sealed: Vec<PathBuf>,
     pub network: NetworkDecl,
     /// May it talk to servers on this machine through sockets with a path?
     pub local_sockets: bool,
@@ -120,6 +122,7 @@ impl Policy {
             write,
             read: walk.allowed.into_iter().collect(),
             hidden,
+            sealed: Vec::new(),
             network: NetworkDecl::Off,
             local_sockets: false,
             read_only: access == Access::ReadOnly,

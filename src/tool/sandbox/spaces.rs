@@ -39,6 +39,8 @@ struct Ids {
 
 struct Mounts {
     writable: Vec<CString>,
+    /// What stays as it is in a writable place.
+    sealed: Vec<CString>,
     /// Each with what is put over it.
     hidden: Vec<(CString, CString)>,
     /// The hidden ones that lie in a writable place.
@@ -71,6 +73,7 @@ impl Spaces {
             write: temporary.canonicalize().into_iter().collect(),
             read: Vec::new(),
             hidden: Vec::new(),
+            sealed: Vec::new(),
             network: network_decl,
             local_sockets: false,
             read_only: false,
@@ -126,7 +129,8 @@ impl Mounts {
             hidden.push((text(path)?, over));
         }
         let writable: Result<Vec<_>, String> = policy.write.iter().map(|path| text(path)).collect();
-        Ok(Self { writable: writable?, hidden, hidden_within })
+        let sealed: Result<Vec<_>, String> = policy.sealed.iter().map(|path| text(path)).collect();
+        Ok(Self { writable: writable?, sealed: sealed?, hidden, hidden_within })
     }
 
     fn make(&self) -> io::Result<()> {
@@ -134,7 +138,8 @@ impl Mounts {
         Step::PrivateMounts.begin();
         spawn::change_mounts(c"/", true, MountChange::Private)?;
         Step::WritableMounts.begin();
-        for path in &self.writable {
+        // What is sealed lies in what is writable, so its mount comes later and is the one that counts.
+        for path in self.writable.iter().chain(&self.sealed) {
             unless_gone(rustix::mount::mount_bind_recursive(path.as_c_str(), path.as_c_str()))?;
         }
         Step::HiddenMounts.begin();
@@ -148,6 +153,9 @@ impl Mounts {
             if spawn::change_mounts(path, true, MountChange::Writable).is_err() {
                 let _ = spawn::change_mounts(path, false, MountChange::Writable);
             }
+        }
+        for path in &self.sealed {
+            unless_gone(spawn::change_mounts(path, true, MountChange::ReadOnly))?;
         }
         for path in &self.hidden_within {
             unless_gone(spawn::change_mounts(path, false, MountChange::ReadOnly))?;

@@ -54,3 +54,34 @@ fn one_confinement_serves_until_the_world_changes() {
     let open = Sandbox::open(&plain, off, workspace.path(), state.path(), Vec::new(), &run).unwrap();
     assert!(open.for_tool(Access::ReadOnly).unwrap().is_none() && !open.holds_read_only());
 }
+
+#[tokio::test]
+async fn what_is_sealed_stays_as_it_is_and_the_rest_may_be_written() {
+    use crate::tool::process::{self, CommandSpec, End};
+    if !level().mounts {
+        return;
+    }
+    let (workspace, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let ws = workspace.path();
+    std::fs::create_dir_all(ws.join("checks")).unwrap();
+    std::fs::write(ws.join("checks/a.sh"), "exit 1").unwrap();
+    std::fs::write(ws.join("PRD.md"), "all of it").unwrap();
+    let declared = SandboxDecl::default();
+    let in_force = decide(&declared, false).unwrap();
+    let name = format!("test-{}", process::new_call_id());
+    let sandbox = Sandbox::open(&declared, in_force, ws, state.path(), Vec::new(), &name).unwrap();
+    let sealed = ["checks", "PRD.md", "not-there"].map(PathBuf::from);
+    let run = async |sealed: &[PathBuf], script: &str| {
+        let mut spec = CommandSpec::new(["sh", "-c", script].map(str::to_owned).to_vec(), ws, "test");
+        spec.confinement = sandbox.for_tool_sealing(Access::ReadWrite, sealed).unwrap();
+        process::run(spec, &tokio_util::sync::CancellationToken::new()).await.end
+    };
+    assert_eq!(run(&sealed, "cat checks/a.sh PRD.md && echo x > product").await, End::Exited(0));
+    for script in ["echo exit 0 > checks/a.sh", "rm checks/a.sh", "touch checks/b.sh", "echo > PRD.md", "rm -f PRD.md"]
+    {
+        assert_ne!(run(&sealed, script).await, End::Exited(0), "{script}");
+    }
+    assert_eq!(std::fs::read_to_string(ws.join("checks/a.sh")).unwrap(), "exit 1");
+    assert_eq!(std::fs::read_to_string(ws.join("PRD.md")).unwrap(), "all of it");
+    assert_eq!(run(&[], "echo exit 0 > checks/a.sh").await, End::Exited(0));
+}
