@@ -325,7 +325,11 @@ impl LoopFile {
 
     pub fn residual_metric(&self) -> String {
         let named = self.residual.as_ref().and_then(|r| r.metric.clone());
-        named.unwrap_or_else(|| "unmet criteria / all criteria".to_owned())
+        let usual = match self.playbook {
+            Playbook::Swarm => "unmet criteria / all criteria",
+            Playbook::Value => "1 - value score",
+        };
+        named.unwrap_or_else(|| usual.to_owned())
     }
 
     pub fn northstar_file(&self) -> &str {
