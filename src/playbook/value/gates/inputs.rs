@@ -23,7 +23,7 @@ pub(super) fn script(run: &RunState, step: &OpenStep) -> Move {
         return need(Todo::Effect(Effect::Git(GitOperation::Prepare)));
     };
     if let Some(problem) = &git.problem {
-        return fail(step, &[problem.clone()]);
+        return fail(step, std::slice::from_ref(problem));
     }
     let mut detail: Vec<String> = both.into_iter().map(|one| format!("{}: {} bytes", one.path, one.bytes)).collect();
     for one in both.into_iter().filter(|one| one.bytes < HARDLY_ANYTHING) {
