@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::machine::event::EpicPut;
 use crate::machine::run::RunState;
 use crate::machine::value::{OpenStep, StepRecord, ValueState};
 use crate::model::decision::{Answer, Request, Severity};
@@ -45,7 +46,7 @@ pub fn lines(
         Section::Passes => step.map_or_else(Vec::new, |step| passes(step, purpose)),
         Section::Issues => issues(value, subject),
         Section::Critique => critique(value),
-        Section::Epics => value.epics.iter().map(as_json).collect(),
+        Section::Epics => value.epics.iter().map(epic).collect(),
         Section::Plan => plan(&value.tasks),
         Section::Limits => vec![limits(run)],
         Section::Review => review(&value.tasks),
@@ -137,6 +138,23 @@ fn critique(value: &ValueState) -> Vec<Value> {
     critique.map(as_json).into_iter().collect()
 }
 
+/// Epics are counted from 1 wherever someone reads of them.
+const fn number(epic: u32) -> u32 {
+    epic.saturating_add(1)
+}
+
+fn epic(put: &EpicPut) -> Value {
+    object([
+        ("epic", json!(number(put.epic))),
+        ("title", json!(put.title)),
+        ("value_statement", json!(put.value_statement)),
+        ("deliverables", json!(put.deliverables)),
+        ("completion_criteria", json!(put.completion_criteria)),
+        ("status", as_json(&put.status)),
+        ("feedback", json!(put.feedback)),
+    ])
+}
+
 /// Open tasks first: they are what is worked on, and the last to be left out.
 fn plan(tasks: &[Task]) -> Vec<Value> {
     let open = tasks.iter().filter(|task| task.is_open()).map(|task| {
@@ -150,7 +168,7 @@ fn plan(tasks: &[Task]) -> Vec<Value> {
             ("check", json!(task.check)),
             ("prd_section", json!(task.prd_section)),
             ("phase", json!(task.phase)),
-            ("epic", json!(task.epic)),
+            ("epic", json!(task.epic.map(number))),
             ("blocked_reason", json!(task.blocked_reason)),
         ])
     });
@@ -162,7 +180,7 @@ fn plan(tasks: &[Task]) -> Vec<Value> {
             ("dependencies", json!(task.dependencies)),
             ("description", json!(task.description)),
             ("acceptance", json!(task.acceptance)),
-            ("epic", json!(task.epic)),
+            ("epic", json!(task.epic.map(number))),
         ])
     });
     open.chain(settled).collect()
@@ -210,7 +228,7 @@ fn whole_task(task: &Task) -> Value {
         ("prd_section", json!(task.prd_section)),
         ("dependencies", json!(task.dependencies)),
         ("phase", json!(task.phase)),
-        ("epic", json!(task.epic)),
+        ("epic", json!(task.epic.map(number))),
         ("files_expected", json!(task.files_expected)),
         ("blocked_reason", json!(task.blocked_reason)),
     ])

@@ -15,7 +15,7 @@ use crate::model::value::tools::{Discovery, ResearchReport, StrategyChange, Stru
 use crate::model::value::verification::MAX_FAILURES;
 use crate::model::value::{Action, Failure, Outcome, TaskStatus, VerificationStatus, Vrc};
 use crate::model::value::{Gate, Recommendation, VrcMode};
-use crate::playbook::value::testing::{self, Sim, report};
+use crate::playbook::value::testing::{self, Sim};
 
 /// Blobs in memory. It does not cut: the brief has to hold its limits itself.
 #[derive(Default)]
@@ -162,6 +162,11 @@ fn epic(title: &str) -> EpicPut {
         status: EpicStatus::InProgress,
         feedback: None,
     }
+}
+
+/// A report as the journal holds it: even longer than a tool would take.
+fn report(tool: Tool, input: Value) -> Structured {
+    serde_json::from_value(json!({"tool": tool, "input": input})).unwrap()
 }
 
 /// What the calls of one step could have handed in.
@@ -449,4 +454,12 @@ fn a_task_waits_for_a_person_unless_one_is_named() {
     };
     assert_eq!(task(None), "T2");
     assert_eq!(task(Some("T0")), "T0");
+}
+
+#[test]
+fn epics_are_counted_from_one() {
+    let (mut sim, stored) = rich(0);
+    sim.run.value.tasks[0].epic = Some(0);
+    let text = message(&sim.run, Purpose::Plan, Some("epic 1"), &stored);
+    assert!(body(&text, "EPICS").contains(r#""epic":1"#) && body(&text, "PLAN").contains(r#""epic":1"#), "{text}");
 }
