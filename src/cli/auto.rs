@@ -67,8 +67,6 @@ fn fitting(decision: &Decision, workspace: &std::path::Path) -> Option<Answer> {
         Request::Question { choices, .. } => Answer::Text(choices.first()?.clone()),
         Request::Permission { .. } => Answer::Allow,
         Request::Vision { .. } => Answer::Acknowledge,
-        Request::Tampering { .. }
-        | Request::Escalation { .. }
-        | Request::SpendLimit { .. } => return None,
+        Request::Tampering { .. } | Request::Escalation { .. } | Request::SpendLimit { .. } => return None,
     })
 }

@@ -141,11 +141,9 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     }
     let own = match options.template {
         Template::Vision => "write VISION.md and PRD.md",
-        Template::GreenTests
-        | Template::Benchmark
-        | Template::Extraction
-        | Template::Research
-        | Template::Security => "make the goal and the checks your own",
+        Template::GreenTests | Template::Benchmark | Template::Extraction | Template::Research | Template::Security => {
+            "make the goal and the checks your own"
+        }
     };
     text::line(format!("next: {own}, then `nightloop doctor` and `nightloop run`"));
     Ok(0)

@@ -102,7 +102,8 @@ fn write_task(text: &mut String, task: &Task) {
         TaskStatus::Descoped => '-',
         TaskStatus::Pending | TaskStatus::InProgress | TaskStatus::Blocked => ' ',
     };
-    let _ = writeln!(text, "- [{mark}] **{}** ({}): {}", flatten(&task.id), task.status.name(), flatten(&task.description));
+    let _ =
+        writeln!(text, "- [{mark}] **{}** ({}): {}", flatten(&task.id), task.status.name(), flatten(&task.description));
     let mut line = |label: &str, words: &str| {
         if !words.trim().is_empty() {
             let _ = writeln!(text, "  - {label}: {}", flatten(words));
@@ -142,7 +143,8 @@ fn checklist(run: &RunState) -> String {
         );
         let _ = writeln!(text, "\n{}\n", flatten(&vrc.summary));
         for gap in &vrc.gaps {
-            let _ = writeln!(text, "- gap `{}`, {}: {}", flatten(&gap.id), gap.severity.name(), flatten(&gap.description));
+            let _ =
+                writeln!(text, "- gap `{}`, {}: {}", flatten(&gap.id), gap.severity.name(), flatten(&gap.description));
         }
     }
     let _ = writeln!(text, "\n## Checks\n");

@@ -94,10 +94,7 @@ impl Case {
             "agents": {"model": {"backend": "rehearsal", "script": "rehearsal.yaml"}},
         });
         let case = Self {
-            bench: Bench::in_memory()
-                .file("NORTHSTAR.md", NORTHSTAR)
-                .file("VISION.md", VISION)
-                .file("PRD.md", PRD),
+            bench: Bench::in_memory().file("NORTHSTAR.md", NORTHSTAR).file("VISION.md", VISION).file("PRD.md", PRD),
             declared: declared.as_object().unwrap().clone(),
             settings: json!({"quick_vrc": false, "git": {"mode": "off"}}).as_object().unwrap().clone(),
             steps: Vec::new(),
@@ -133,8 +130,14 @@ impl Case {
         let approve = call("report_critique", json!({"verdict": "APPROVE", "reason": "It can be done."}));
         self = self.on("prd_critique", turns(&[&[approve]]));
         let plan = [
-            add_task("T1", json!({"description": "Write one.txt with the word one.", "check": ["grep", "-q", "one", "one.txt"]})),
-            add_task("T2", json!({"description": "Two people look for two.txt; give it to them.", "dependencies": ["T1"]})),
+            add_task(
+                "T1",
+                json!({"description": "Write one.txt with the word one.", "check": ["grep", "-q", "one", "one.txt"]}),
+            ),
+            add_task(
+                "T2",
+                json!({"description": "Two people look for two.txt; give it to them.", "dependencies": ["T1"]}),
+            ),
         ];
         self = self.on("plan", json!([{"text": "A plan.", "calls": plan}, done()]));
         for purpose in ["craap", "clarity", "validate", "connect", "break", "prune", "tidy"] {

@@ -43,11 +43,8 @@ fn a_person_is_needed_in_the_middle() {
 fn a_budget_that_runs_out_is_partial() {
     // The exit gate never gets enough, so the safety valve ends the run: partial, never success.
     let gap = json!([{"id": "g", "description": "Not good enough.", "severity": "degraded"}]);
-    let ran = Case::new()
-        .on("exit_gate", turns(&[&[crate::case::vrc("0.9", "SHIP_READY", gap)]]))
-        .run()
-        .expect(2)
-        .verified();
+    let ran =
+        Case::new().on("exit_gate", turns(&[&[crate::case::vrc("0.9", "SHIP_READY", gap)]])).run().expect(2).verified();
     assert_eq!(ran.halted()["status"], "EXIT_BUDGET_EXCEEDED");
     assert!(ran.text("DELIVERY_REPORT.md").contains("Partial"));
     let _ = done;

@@ -61,9 +61,7 @@ pub fn succeeded(run: &RunState, iteration: &Iteration) -> Vec<Claim> {
 /// Did this check pass in this step for the first time?
 fn is_new(run: &RunState, step: u32, probe: &Probe) -> bool {
     match probe {
-        Probe::Verification(id) => {
-            run.value.verifications.get(id).is_some_and(|one| one.first_passed_in == Some(step))
-        }
+        Probe::Verification(id) => run.value.verifications.get(id).is_some_and(|one| one.first_passed_in == Some(step)),
         Probe::Task(id) => run.value.task(id).is_some_and(|task| task.done_in == Some(step)),
         Probe::Criterion(_)
         | Probe::Residual
@@ -105,7 +103,8 @@ pub fn failed(run: &RunState, iteration: &Iteration) -> Vec<Claim> {
 pub fn open_questions(run: &RunState) -> Vec<String> {
     let value = &run.value;
     let gaps = value.latest_vrc().into_iter().flat_map(|vrc| &vrc.gaps);
-    let gaps = gaps.map(|gap| format!("What closes the gap `{}` ({})? {}", gap.id, gap.severity.name(), gap.description));
+    let gaps =
+        gaps.map(|gap| format!("What closes the gap `{}` ({})? {}", gap.id, gap.severity.name(), gap.description));
     let blocked = value.tasks_with(TaskStatus::Blocked);
     let blocked = blocked.map(|task| {
         format!("What unblocks task {}? ({})", task.id, task.blocked_reason.as_deref().unwrap_or("no reason is given"))

@@ -13,6 +13,7 @@ use crate::machine::next::{Effect, Todo};
 use crate::machine::run::RunState;
 use crate::machine::value::OpenStep;
 use crate::model::purpose::Purpose;
+use crate::model::signature::Signature;
 use crate::model::value::verification::{MAX_EXCERPT, MAX_FAILURES};
 use crate::model::value::{Failure, Outcome, Verification, VerificationStatus};
 
@@ -209,7 +210,8 @@ pub fn after_run(verification: &Verification, result: &ProbeResult, step: u32) -
     }
     after.status = VerificationStatus::Failed;
     let excerpt = clipped(result.last_line.as_deref().unwrap_or_default(), MAX_EXCERPT);
-    let signature = signature(&format!("{} {excerpt}", result.end.describe()));
+    let signature = Signature::of(&format!("{} {excerpt}", result.end.describe()));
+    let signature = signature.to_string();
     after.failures.push(Failure { step, end: result.end.describe(), excerpt, output: result.output, signature });
     let surplus = after.failures.len().saturating_sub(MAX_FAILURES);
     after.failures.drain(..surplus);
@@ -222,18 +224,6 @@ pub fn said(result: &ProbeResult) -> String {
         Some(line) => format!("{}, {}", result.end.describe(), clipped(line, MAX_EXCERPT)),
         None => result.end.describe(),
     }
-}
-
-/// The same error at another place or time has the same signature: numbers and case are left out.
-fn signature(text: &str) -> String {
-    let mut signature = String::new();
-    for c in text.to_lowercase().chars() {
-        let c = if c.is_ascii_digit() { '#' } else { c };
-        if !(c == '#' && signature.ends_with('#')) {
-            signature.push(c);
-        }
-    }
-    clipped(&signature, 200)
 }
 
 /// At most this many bytes, at a character's end.

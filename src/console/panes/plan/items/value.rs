@@ -121,7 +121,9 @@ fn verification_item(run: &RunState, one: &Verification) -> Item {
     let mut item = plain("check", &one.id, &one.path, status);
     let last = one.failures.last().filter(|_| one.status != VerificationStatus::Passed);
     let tried = format!("{} run(s), {} fix attempt(s)", one.runs, one.fix_attempts);
-    item.why = Safe::line(&last.map_or_else(|| tried.clone(), |failure| format!("{}: {} ({tried})", failure.end, failure.excerpt)));
+    item.why = Safe::line(
+        &last.map_or_else(|| tried.clone(), |failure| format!("{}: {} ({tried})", failure.end, failure.excerpt)),
+    );
     let requires = if one.requires.is_empty() { String::new() } else { format!(" after {}", one.requires.join(", ")) };
     item.how = Safe::line(&format!("a script of the category {}{requires}", one.category));
     item.since = one.first_passed_in.and_then(|step| iteration_of(run, step)).map(Since::Iteration);
@@ -132,7 +134,12 @@ fn verification_item(run: &RunState, one: &Verification) -> Item {
 fn value_item(run: &RunState) -> Option<Item> {
     let vrc = run.value.latest_vrc()?;
     let status = if run.value.exit_gate_passed.is_some() { Status::Met } else { Status::NotMet };
-    let text = format!("{} of {} deliverables verified, {}", vrc.deliverables_verified, vrc.deliverables_total, vrc.recommendation.name());
+    let text = format!(
+        "{} of {} deliverables verified, {}",
+        vrc.deliverables_verified,
+        vrc.deliverables_total,
+        vrc.recommendation.name()
+    );
     let mut item = plain("value", &format!("value {}", vrc.value_score), &text, status);
     let gaps = vrc.gaps.iter().map(|gap| format!("{}: {}", gap.severity.name(), gap.description));
     let words: Vec<String> = std::iter::once(vrc.summary.clone()).chain(gaps).collect();

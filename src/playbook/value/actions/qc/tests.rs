@@ -98,12 +98,6 @@ fn a_pass_forgets_what_was_tried_and_failures_are_bounded() {
 }
 
 #[test]
-fn the_same_error_has_the_same_signature() {
-    assert_eq!(signature("Error at line 12"), signature("error at line 7"));
-    assert_ne!(signature("error at line 12"), signature("no such file"));
-}
-
-#[test]
 fn texts_are_clipped_at_characters_and_names_are_counted() {
     assert_eq!(clipped("aé", 2), "a");
     assert_eq!(named(&["a", "b"]), "a, b");
