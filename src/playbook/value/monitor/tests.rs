@@ -92,7 +92,7 @@ fn checks_that_were_carried_forward_say_nothing() {
 fn long_scores_are_no_trouble() {
     let mut sim = Sim::working();
     let long = format!("0.{}", "7".repeat(28));
-    scores(&mut sim, &[&long; 20]);
+    scores(&mut sim, &[long.as_str(); 20]);
     assert_eq!(level_of(&sim, Pattern::Plateau), Level::Red);
 }
 

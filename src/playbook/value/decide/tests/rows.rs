@@ -102,7 +102,9 @@ fn cases() -> Vec<(&'static str, &'static str, Sim)> {
     case("P7b", "COURSE_CORRECT", blocked, "");
     let three_done: fn(&mut Sim) = |sim| {
         sim.verification("unit/a", VerificationStatus::Passed);
-        ["T1", "T2", "T3"].map(|id| done(sim, id));
+        for id in ["T1", "T2", "T3"] {
+            done(sim, id);
+        }
         sim.value(VrcMode::Quick, "0.95", Recommendation::Continue);
     };
     case("P8", "CRITICAL_EVAL", three_done, "");
