@@ -14,7 +14,7 @@ use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::tools::{CorrectionAction, CourseCorrection, Structured};
 use crate::model::value::{Action, Outcome, Task, TaskStatus, Verification, VerificationStatus};
 
-use crate::playbook::value::finished;
+use crate::playbook::value::{finished, monitor};
 
 use super::ask::{self, MAX_DETAIL, cut};
 use super::evaluate::describe;
@@ -94,7 +94,7 @@ fn after_correction(run: &RunState, one: &Verification, change: Change) -> Optio
     if one.status != VerificationStatus::Failed {
         return None;
     }
-    let exhausted = one.fix_attempts >= fix_limit(run);
+    let exhausted = one.fix_attempts >= monitor::fix_limit(run);
     let mut after = one.clone();
     after.corrected = true;
     let why = match (one.corrected, change) {
@@ -112,13 +112,6 @@ fn after_correction(run: &RunState, one: &Verification, change: Change) -> Optio
         (false, Change::Nothing) => return None,
     };
     Some(VerificationPut { verification: Box::new(after), why: why.to_owned() }.into())
-}
-
-/// Fixes for one verification: as declared, or fewer by the present strategy.
-fn fix_limit(run: &RunState) -> u32 {
-    let declared = run.value_settings().max_fix_attempts;
-    let strategy = run.value.strategy.as_ref().and_then(|strategy| strategy.changes.get("max_fix_attempts"));
-    strategy.and_then(|limit| limit.trim().parse().ok()).map_or(declared, |limit: u32| declared.min(limit))
 }
 
 // Rollback.

@@ -15,6 +15,7 @@ use crate::machine::value::OpenStep;
 use crate::model::certificate::CertificateKind;
 use crate::model::decimal::Exact;
 use crate::model::purpose::{Purpose, Tool};
+use crate::model::signature::Signature;
 use crate::model::value::tools::{Structured, VrcReport};
 use crate::model::value::verification::{MAX_EXCERPT, MAX_FAILURES};
 use crate::model::value::{
@@ -169,13 +170,8 @@ fn after_sweep(step: &OpenStep, one: &Verification, result: &ProbeResult) -> Opt
 fn failure(step: &OpenStep, result: &ProbeResult) -> Failure {
     let end = result.end.describe();
     let excerpt = cut(result.last_line.as_deref().unwrap_or_default(), MAX_EXCERPT);
-    Failure {
-        step: step.number,
-        signature: format!("{end}: {}", cut(&excerpt, 120)),
-        end,
-        excerpt,
-        output: result.output,
-    }
+    let signature = Signature::of(&format!("{end}\n{excerpt}")).to_string();
+    Failure { step: step.number, end, excerpt, output: result.output, signature }
 }
 
 // 2: the judge that knows nothing of what went before.
