@@ -46,7 +46,7 @@ impl Job {
         Self {
             workspace,
             run: run.run().as_str().to_owned(),
-            name: run.loop_file().name.clone(),
+            name: run.loop_file().name.clone().unwrap_or_else(|| "loop".to_owned()),
             settings: run.value_settings().git.clone(),
             known: run.value.git.facts.clone(),
             stop,
