@@ -71,7 +71,9 @@ mod tests {
         let mut sim = Sim::working();
         assert!(escalate(&sim.run, "stuck", &[], "why").is_some());
         let asked = sim.run.operator.next_id();
-        sim.run.value.step = None;
+        let step = sim.run.value.steps_begun;
+        let action = crate::model::value::Action::CriticalEval;
+        sim.record(crate::machine::event::StepBegan { step, action, why: String::new() });
         for number in 0..MAX_DECISIONS {
             let request = Request::Question { question: number.to_string(), choices: Vec::new() };
             let id = sim.run.operator.next_id();

@@ -9,7 +9,11 @@ use crate::model::value::{Outcome, VerificationStatus as Status};
 use crate::playbook::value::testing::{LOOP, verification};
 
 fn correction(action: &str) -> Structured {
-    report(Tool::ReportCourseCorrection, json!({ "action": action, "reason": "it goes nowhere" }))
+    let mut input = json!({ "action": action, "reason": "it goes nowhere" });
+    if action == "rollback" {
+        input["rollback_to_checkpoint"] = json!("qc-1");
+    }
+    report(Tool::ReportCourseCorrection, input)
 }
 
 /// One check passes, one is at its limit.

@@ -23,8 +23,8 @@ fn only_what_keeps_users_from_the_value_becomes_a_task() {
     let finished = evaluate(&mut sim, findings, AgentEnd::Reported);
     assert_eq!(finished.outcome, Outcome::Neutral);
     let made: Vec<_> = sim.run.value.tasks.iter().map(|task| (task.id.as_str(), task.source)).collect();
-    assert_eq!(made, [("CE-0-2", TaskSource::CriticalEval), ("CE-0-4", TaskSource::CriticalEval)]);
-    let task = sim.run.value.task("CE-0-2").unwrap();
+    assert_eq!(made, [("CE-16-2", TaskSource::CriticalEval), ("CE-16-4", TaskSource::CriticalEval)]);
+    let task = sim.run.value.task("CE-16-2").unwrap();
     assert_eq!(task.value, "Nobody is greeted.");
     assert!(task.acceptance.contains("never printed"), "{}", task.acceptance);
     assert!(finished.detail.contains("1 critical, 1 blocking, 1 degraded, 1 polish"), "{}", finished.detail);
@@ -58,8 +58,8 @@ fn the_guardrails_hold_for_findings_too_and_a_refused_one_is_named() {
     ];
     let finished = evaluate(&mut sim, findings, AgentEnd::Reported);
     let made: Vec<_> = sim.run.value.tasks.iter().map(|task| task.id.as_str()).collect();
-    assert_eq!(made, ["CE-0-1", "CE-0-3"]);
-    assert!(finished.detail.contains("CE-0-2 (") && finished.detail.contains("CE-0-4 ("), "{}", finished.detail);
+    assert_eq!(made, ["CE-16-1", "CE-16-3"]);
+    assert!(finished.detail.contains("CE-16-2 (") && finished.detail.contains("CE-16-4 ("), "{}", finished.detail);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn deciding_again_after_a_crash_makes_no_task_twice() {
     sim.record(first);
     let finished = finish(&mut sim);
     assert_eq!(sim.run.value.tasks.len(), 2);
-    assert!(finished.detail.ends_with("new tasks: CE-0-1, CE-0-2"), "{}", finished.detail);
+    assert!(finished.detail.ends_with("new tasks: CE-16-1, CE-16-2"), "{}", finished.detail);
 }
 
 #[test]

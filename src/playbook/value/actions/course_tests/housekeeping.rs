@@ -59,7 +59,7 @@ fn a_full_check_makes_a_few_tasks_of_grave_gaps() {
     let mut gaps = grave_gaps(4);
     gaps[0]["severity"] = json!("degraded");
     value_check(&mut sim, VrcMode::Full, Some(vrc("0.4", "CONTINUE", gaps.clone())));
-    let made = tasks_like(&sim, "VRC-0-");
+    let made = tasks_like(&sim, "VRC-16-");
     assert_eq!(made.len(), 3);
     assert!(made.iter().all(|task| task.source == TaskSource::Vrc && !task.description.contains("help")));
     value_check(&mut sim, VrcMode::Full, Some(vrc("0.4", "CONTINUE", grave_gaps(4))));
@@ -151,7 +151,7 @@ fn critical_incoherence_becomes_at_most_three_tasks() {
     let finding = |n: usize, severity: &str| {
         let what =
             ["Merge both parsers.", "Rename the modules.", "Drop the cache.", "One error type.", "Sort imports."];
-        json!({ "dimension": "structure", "severity": severity, "description": "d", "suggested_action": what[n] })
+        json!({ "dimension": "structural_integrity", "severity": severity, "description": "d", "suggested_action": what[n] })
     };
     let findings: Vec<Value> = [(0, "WARNING"), (1, "CRITICAL"), (2, "CRITICAL"), (3, "CRITICAL"), (4, "CRITICAL")]
         .map(|(n, severity)| finding(n, severity))
@@ -163,7 +163,7 @@ fn critical_incoherence_becomes_at_most_three_tasks() {
     );
     assert_eq!(finish(&mut sim).outcome, Outcome::Neutral);
     let made: Vec<_> = sim.run.value.tasks.iter().map(|task| task.id.as_str()).collect();
-    assert_eq!(made, ["COH-0-1", "COH-0-2", "COH-0-3"]);
+    assert_eq!(made, ["COH-16-1", "COH-16-2", "COH-16-3"]);
     begin(&mut sim, Action::CoherenceEval);
     sim.agent_ends(Purpose::Coherence, Vec::new(), failed());
     assert_eq!(finish(&mut sim).outcome, Outcome::NoProgress);

@@ -117,13 +117,14 @@ fn where_no_task_waits_a_person_is_asked_for_a_word_and_nothing_more_is_granted(
 #[test]
 fn a_run_that_may_ask_no_more_does_not_come_back_to_the_pause() {
     let mut sim = waiting();
+    begin(&mut sim, Action::InteractivePause);
     for _ in 0..MAX_DECISIONS {
         let request = Request::Question { question: "?".into(), choices: Vec::new() };
         let id = sim.run.operator.next_id();
         sim.record(DecisionAsked { id, request, why: String::new(), asked_by: None });
         sim.answer(Answer::Text("so".into()));
     }
-    begin(&mut sim, Action::InteractivePause);
+    sim.run.value.step.as_mut().unwrap().decisions.clear();
     sim.agent(Purpose::InteractivePause, vec![instructions()]);
     assert_eq!(finish(&mut sim).outcome, Outcome::Neutral);
     let first = sim.run.value.task("T1").unwrap();
