@@ -6,6 +6,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use super::paths::{Name, pieces};
 use super::program::{Call, Git, Trouble};
@@ -32,14 +33,15 @@ impl Index {
         let users = git.output(&["rev-parse", "--git-path", "index"]).await?;
         let users = git.workspace().join(OsStr::from_bytes(users.strip_suffix(b"\n").unwrap_or(&users)));
         // A copy, because it knows which files it need not read again, and which are not checked out on purpose.
-        match fs::copy(&users, &path) {
-            Ok(_) => {}
+        match copy_with_time(&users, &path) {
+            Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(Trouble::refused(format!("the index cannot be read: {error}"))),
         }
         let path = path.to_str().ok_or_else(|| Trouble::refused("the temporary folder's name is no UTF-8"))?.to_owned();
         let index = Self { _folder: folder, path };
-        index.must(git, &["read-tree", "-m", commit], None).await?;
+        // Without a look at the files: they may well differ from both.
+        index.must(git, &["read-tree", "-i", "--reset", commit], None).await?;
         // Its exit code says that some files differ: that is what is looked for next.
         let refresh = ["update-index", "-q", "--ignore-submodules", "--refresh"];
         git.run(Call { arguments: &refresh, index: Some(&index.path), input: None }).await?;
@@ -65,6 +67,14 @@ impl Index {
         let list = self.must(git, &["ls-files", "-z", "--others", "--exclude-standard"], None).await?;
         Ok(pieces(&list).map(<[u8]>::to_vec).collect())
     }
+}
+
+/// Git takes a file for unchanged if it is older than the index: a copy that looks younger would hide changes that
+/// were made right after the index was written.
+fn copy_with_time(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::copy(from, to)?;
+    let written = fs::metadata(from)?.modified()?;
+    fs::File::options().write(true).open(to)?.set_modified(written)
 }
 
 /// One path that differs between two sides.
