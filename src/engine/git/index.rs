@@ -127,3 +127,34 @@ pub(super) fn parse(raw: &[u8]) -> Result<Vec<Entry>, Trouble> {
     }
     Ok(entries)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    /// Git compares the age of the index with that of the files in it.
+    #[test]
+    fn a_copy_is_as_old_as_its_original() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        fs::write(&from, "x").unwrap();
+        let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        fs::File::options().write(true).open(&from).unwrap().set_modified(then).unwrap();
+        copy_with_time(&from, &to).unwrap();
+        assert_eq!(fs::metadata(&to).unwrap().modified().unwrap(), then);
+    }
+
+    #[test]
+    fn differences_are_read_and_odd_ones_refused() {
+        let raw = b":100644 000000 aa 00 D\0a\nb\0:000000 120000 00 bb A\0link\0";
+        let entries = parse(raw).unwrap();
+        assert_eq!(entries.len(), 2);
+        assert!(entries[0].name == b"a\nb" && entries[0].old.exists() && !entries[0].new.exists());
+        assert!(entries[1].status == b'A' && entries[1].new.mode == "120000");
+        for odd in [&b"100644 x\0a\0"[..], b":1 2 3 4 M\0", b":1 2 3 M\0a\0"] {
+            assert!(parse(odd).is_err());
+        }
+    }
+}
