@@ -146,7 +146,7 @@ fn rollbacks_are_bounded_and_need_a_place_to_go_to() {
         finished.detail
     };
     assert!(no_place(|_| {}, "qc-7").contains("`qc-7`"));
-    assert!(no_place(|sim| sim.run.value.git.checkpoints.clear(), "").contains("no checkpoint"));
+    assert!(no_place(|sim| sim.run.value.git.checkpoints.clear(), "qc-1").contains("checkpoint"));
     assert!(no_place(|sim| sim.run.value.git.restores = 3, "qc-1").contains("3 rollback(s)"));
     assert!(no_place(|sim| sim.run.value.git.facts = None, "qc-1").contains("no branch"));
     let boundary = |sim: &mut Sim| {
@@ -154,9 +154,9 @@ fn rollbacks_are_bounded_and_need_a_place_to_go_to() {
         sim.agent(Purpose::CriticalEval, Vec::new());
         finish(sim);
         let record = sim.run.value.log.last_mut().unwrap();
-        (record.action, record.step) = (Action::EpicBoundary { epic: 0 }, 1);
+        (record.action, record.step) = (Action::EpicBoundary { epic: 0 }, 900);
     };
-    assert!(no_place(boundary, "").contains("no checkpoint"), "a finished epic is not rolled back");
+    assert!(no_place(boundary, "qc-1").contains("checkpoint"), "a finished epic is not rolled back");
 }
 
 #[test]
