@@ -49,7 +49,7 @@ fn categories_run_after_those_they_require_and_green_is_a_checkpoint() {
     assert_eq!(ends(&mut sim).0, Outcome::Progress);
     assert_eq!(statuses(&sim), ["passed", "passed", "passed"]);
     assert_eq!(sim.run.value.git.checkpoints[0].passing, ["api/a", "unit/a", "unit/b"]);
-    assert_eq!(verification_of(&sim, "unit/a").first_passed_in, Some(0));
+    assert_eq!(verification_of(&sim, "unit/a").first_passed_in, Some(16));
 }
 
 #[test]
