@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::model::digest::Digest;
 use crate::model::diagnose;
+use crate::model::digest::Digest;
 use crate::model::ids::RunId;
 use crate::model::purpose::Purpose;
 use crate::playbook::prompts::{self, Prompts};
