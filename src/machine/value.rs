@@ -10,7 +10,7 @@ use crate::model::digest::Digest;
 use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::guard::{self, Mutation};
 use crate::model::value::plan::TaskSource;
-use crate::model::value::tools::{Discovery, ResearchReport, StrategyChange, Structured};
+use crate::model::value::tools::{Discovery, HumanActionRequest, ResearchReport, StrategyChange, Structured};
 use crate::model::value::{
     Action, Gate, Outcome, Task, TaskStatus, ValueSettings, Verification, VerificationStatus, Vrc,
 };
@@ -44,6 +44,8 @@ pub struct OpenStep {
     pub probes: BTreeMap<Probe, ProbeResult>,
     pub git: Vec<GitFinished>,
     pub services: Option<Vec<ServiceHealth>>,
+    /// How often the services were looked at in this step.
+    pub service_checks: u32,
     pub preflight: Option<PreflightChecked>,
     /// Were the documents, or the scripts, read in this step?
     pub documents_read: bool,
@@ -120,6 +122,7 @@ pub struct GitState {
     /// Announced and not finished.
     pub open: Option<GitOperation>,
     pub checkpoints: Vec<Checkpoint>,
+    /// Rollbacks; a fix that was undone is none.
     pub restores: u32,
 }
 
@@ -154,6 +157,10 @@ pub struct ValueState {
     pub undo: Option<u32>,
     /// Times a judge changed files and was not believed.
     pub violations: u32,
+    /// What agents asked a person to do, in order. A builder's request names the task it was given.
+    pub human_requests: Vec<HumanActionRequest>,
+    /// Fixes that were undone: the reasons given for putting the files back.
+    pub undone_causes: Vec<String>,
 }
 
 impl ValueState {
@@ -283,6 +290,7 @@ pub(super) fn apply(run: &mut RunState, event: &Event) -> Result<(), &'static st
             run.value.services.clone_from(&checked.services);
             if let Some(step) = &mut run.value.step {
                 step.services = Some(checked.services.clone());
+                step.service_checks += 1;
             }
         }
         Event::PreflightChecked(checked) => open_step(run)?.preflight = Some(checked.clone()),
@@ -333,6 +341,13 @@ pub(super) fn accept(run: &mut RunState, accepted: &ReportAccepted, purpose: Pur
     match report {
         Structured::ReportDiscovery(discovery) => value.context = Some(discovery.clone()),
         Structured::ReportResearch(brief) => value.research.push(brief.clone()),
+        Structured::RequestHumanAction(request) => {
+            let mut request = request.clone();
+            if let Some(Action::Execute { task }) = value.step.as_ref().map(|step| &step.action) {
+                request.blocked_task_id.clone_from(task);
+            }
+            value.human_requests.push(request);
+        }
         Structured::ReportStrategyChange(change) => {
             let step = value.step.as_ref().map_or(0, |step| step.number);
             value.strategy = Some(change.clone());
@@ -386,6 +401,7 @@ fn begin(run: &mut RunState, began: &StepBegan) {
         probes: BTreeMap::new(),
         git: Vec::new(),
         services: None,
+        service_checks: 0,
         preflight: None,
         documents_read: false,
         scripts_found: false,
@@ -437,6 +453,7 @@ fn git_finished(run: &mut RunState, finished: &GitFinished) {
     let passing = passing.map(|one| one.id.clone()).collect();
     let tasks_done = run.value.tasks_with(TaskStatus::Done).map(|task| task.id.clone()).collect();
     let step = run.value.step.as_ref().map_or(0, |step| step.number);
+    let fixing = matches!(run.value.step.as_ref().map(|step| &step.action), Some(Action::Fix { .. }));
     let git = &mut run.value.git;
     git.open = None;
     if finished.problem.is_none() {
@@ -448,15 +465,16 @@ fn git_finished(run: &mut RunState, finished: &GitFinished) {
                     git.checkpoints.push(Checkpoint { label, commit, step, tasks_done, passing });
                 }
             }
+            GitOperation::Restore { why, .. } if fixing => run.value.undone_causes.push(why.clone()),
             GitOperation::Restore { .. } => git.restores += 1,
             GitOperation::Commit { .. } => {}
         }
-        if let Some(facts) = &mut git.facts {
+        if let Some(facts) = &mut run.value.git.facts {
             facts.head.clone_from(&finished.facts.head);
         }
     } else if finished.operation == GitOperation::Prepare {
         // Looked at, and not to be used; the playbook decides whether the run may go on so.
-        git.facts = Some(GitFacts { branch: None, ..finished.facts.clone() });
+        run.value.git.facts = Some(GitFacts { branch: None, ..finished.facts.clone() });
     }
     if let Some(step) = &mut run.value.step {
         step.git.push(finished.clone());

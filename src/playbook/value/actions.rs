@@ -12,6 +12,8 @@ pub mod fix;
 pub mod follow_up;
 pub mod housekeeping;
 pub mod pause;
+#[cfg(test)]
+pub mod play;
 pub mod qc;
 pub mod research;
 pub mod service;

@@ -1,25 +1,254 @@
-//! GENERATE_QC and RUN_QC: scripts of the QC role, run by the engine.
+//! GENERATE_QC and RUN_QC: scripts of the QC role, run by the engine. And what one run of a script comes to, for
+//! every action that runs them.
+//!
+//! Role: order the categories, keep results, mark a green place. Not its role: running (`engine`), mending (`fix`).
+//!
+//! Invariants: only pending scripts run here, and each is no longer pending after its result is kept, so RUN_QC ends
+//! after at most as many rounds as there are scripts; only a script that ran can pass.
 
-use crate::machine::event::Event;
-use crate::machine::next::Todo;
+use std::collections::BTreeSet;
+
+use crate::machine::event::{Event, GitOperation, Probe, ProbeResult, VerificationPut};
+use crate::machine::next::{Effect, Todo};
 use crate::machine::run::RunState;
 use crate::machine::value::OpenStep;
-use crate::model::value::Outcome;
+use crate::model::purpose::Purpose;
+use crate::model::value::verification::{MAX_EXCERPT, MAX_FAILURES};
+use crate::model::value::{Failure, Outcome, Verification, VerificationStatus};
 
 use crate::playbook::value::finished;
 
-pub fn next_generate(_run: &RunState, _step: &OpenStep) -> Option<Todo> {
-    None
+/// Names in a line; the others are counted.
+const MAX_NAMED: usize = 5;
+
+// GENERATE_QC
+
+pub fn next_generate(_run: &RunState, step: &OpenStep) -> Option<Todo> {
+    if step.calls_for(Purpose::GenerateVerifications) == 0 {
+        return Some(Todo::call(Purpose::GenerateVerifications));
+    }
+    // Also after a call that failed: whatever it wrote is there.
+    (!step.scripts_found).then_some(Todo::Effect(Effect::FindVerifications))
 }
 
-pub fn decide_generate(_run: &RunState, step: &OpenStep) -> Vec<Event> {
-    vec![finished(step, Outcome::NoProgress, "not there yet")]
+pub fn decide_generate(run: &RunState, step: &OpenStep) -> Vec<Event> {
+    let total = run.value.verifications.len();
+    let pending = run.value.count(VerificationStatus::Pending);
+    let (outcome, detail) = match (total, pending) {
+        (0, _) => (Outcome::NoProgress, "no script was written".to_owned()),
+        (_, 0) => (Outcome::NoProgress, format!("{total} script(s), none of them new")),
+        _ => (Outcome::Progress, format!("{total} script(s), {pending} to run")),
+    };
+    vec![finished(step, outcome, detail)]
 }
 
-pub fn next_run(_run: &RunState, _step: &OpenStep) -> Option<Todo> {
-    None
+// RUN_QC
+
+pub fn next_run(run: &RunState, step: &OpenStep) -> Option<Todo> {
+    if !unkept(run, step).is_empty() || !hopeless(run).is_empty() {
+        return None;
+    }
+    if any_failed(step) {
+        return None;
+    }
+    if let Some(category) = ready(run) {
+        let scripts = members(run, category).filter(|one| one.status == VerificationStatus::Pending);
+        return missing(step, scripts.map(|one| Probe::Verification(one.id.clone())).collect());
+    }
+    if step.probes.is_empty() || !all_green(run) {
+        return None;
+    }
+    let checkpoint = GitOperation::Checkpoint { label: format!("qc-{}", step.number) };
+    git_once(run, step, checkpoint).map(Effect::Git).map(Todo::Effect)
 }
 
-pub fn decide_run(_run: &RunState, step: &OpenStep) -> Vec<Event> {
-    vec![finished(step, Outcome::NoProgress, "not there yet")]
+pub fn decide_run(run: &RunState, step: &OpenStep) -> Vec<Event> {
+    // Kept before a checkpoint is taken, which remembers what passes.
+    let unkept = unkept(run, step);
+    if !unkept.is_empty() {
+        return unkept.into_iter().flat_map(|one| verification_put(step, one, "it ran".to_owned())).collect();
+    }
+    let hopeless = hopeless(run);
+    if !hopeless.is_empty() {
+        return hopeless.into_iter().map(|(one, why)| block(one, why)).collect();
+    }
+    let passed = run.value.count(VerificationStatus::Passed);
+    let failed: Vec<_> = failed_in(step).collect();
+    let outcome = if passed > step.began.passed { Outcome::Progress } else { Outcome::NoProgress };
+    let waiting = match run.value.count(VerificationStatus::Pending) {
+        0 => String::new(),
+        waiting => format!(", {waiting} still to run"),
+    };
+    let failing = if failed.is_empty() { String::new() } else { format!(", failing: {}", named(&failed)) };
+    vec![finished(step, outcome, format!("{passed} of {} pass{failing}{waiting}", run.value.verifications.len()))]
 }
+
+/// Scripts that ran in this step and are still pending in the record.
+fn unkept<'a>(run: &'a RunState, step: &OpenStep) -> Vec<&'a Verification> {
+    let ran = |one: &&Verification| step.probes.contains_key(&Probe::Verification(one.id.clone()));
+    pending(run).filter(ran).collect()
+}
+
+fn pending(run: &RunState) -> impl Iterator<Item = &Verification> {
+    run.value.verifications.values().filter(|one| one.status == VerificationStatus::Pending)
+}
+
+fn members<'a>(run: &'a RunState, category: &'a str) -> impl Iterator<Item = &'a Verification> {
+    run.value.verifications.values().filter(move |one| one.category == category)
+}
+
+/// What the scripts of a category require, itself left out.
+fn required<'a>(run: &'a RunState, category: &'a str) -> BTreeSet<&'a str> {
+    let all = members(run, category).flat_map(|one| one.requires.iter().map(String::as_str));
+    all.filter(|required| *required != category).collect()
+}
+
+/// Where a required category stands.
+enum Standing {
+    Passed,
+    /// It may still pass.
+    Open,
+    /// It is not there, or all of it was given up.
+    Never,
+}
+
+fn standing(run: &RunState, category: &str) -> Standing {
+    let mut standing = Standing::Never;
+    for one in members(run, category) {
+        match one.status {
+            VerificationStatus::Pending | VerificationStatus::Failed => return Standing::Open,
+            VerificationStatus::Passed => standing = Standing::Passed,
+            VerificationStatus::Blocked => {}
+        }
+    }
+    standing
+}
+
+/// The first category with something to run whose required categories have passed.
+fn ready(run: &RunState) -> Option<&str> {
+    let passed = |category: &&str| matches!(standing(run, category), Standing::Passed);
+    pending(run).map(|one| one.category.as_str()).find(|category| required(run, category).iter().all(passed))
+}
+
+/// Pending scripts that can never run, and why.
+fn hopeless(run: &RunState) -> Vec<(&Verification, String)> {
+    let never = |one: &Verification| {
+        let category = one.category.as_str();
+        let required = required(run, category).into_iter().find(|name| matches!(standing(run, name), Standing::Never));
+        required.map(|name| format!("it requires `{name}`, which is not there or was given up"))
+    };
+    let lost: Vec<_> = pending(run).filter_map(|one| Some((one, never(one)?))).collect();
+    // Nothing can run and nothing is left to mend: what is pending waits for itself.
+    if lost.is_empty() && ready(run).is_none() && run.value.count(VerificationStatus::Failed) == 0 {
+        return pending(run).map(|one| (one, "what it requires requires it".to_owned())).collect();
+    }
+    lost
+}
+
+/// Everything that was not given up passes, and something does.
+fn all_green(run: &RunState) -> bool {
+    let open = run.value.count(VerificationStatus::Pending) + run.value.count(VerificationStatus::Failed);
+    open == 0 && run.value.count(VerificationStatus::Passed) > 0
+}
+
+fn block(verification: &Verification, why: String) -> Event {
+    let mut verification = verification.clone();
+    verification.status = VerificationStatus::Blocked;
+    VerificationPut { verification: Box::new(verification), why }.into()
+}
+
+// What all actions that run scripts share.
+
+/// These probes, as far as the step has no result of them; `None`: it has them all.
+pub fn missing(step: &OpenStep, probes: Vec<Probe>) -> Option<Todo> {
+    let missing: Vec<_> = probes.into_iter().filter(|probe| !step.probes.contains_key(probe)).collect();
+    (!missing.is_empty()).then_some(Todo::Effect(Effect::RunProbes(missing)))
+}
+
+/// The operation, where there is a branch of the run's own and the step has not tried it.
+pub fn git_once(run: &RunState, step: &OpenStep, operation: GitOperation) -> Option<GitOperation> {
+    let branch = run.value.git.facts.as_ref().and_then(|facts| facts.branch.as_ref());
+    let tried = step.git.iter().any(|done| done.operation == operation);
+    branch.filter(|_| !tried).map(|_| operation)
+}
+
+/// Scripts that failed in this step, in order.
+pub fn failed_in(step: &OpenStep) -> impl Iterator<Item = &str> {
+    step.probes.iter().filter(|(_, result)| !result.end.passed()).filter_map(|(probe, _)| match probe {
+        Probe::Verification(id) => Some(id.as_str()),
+        _ => None,
+    })
+}
+
+fn any_failed(step: &OpenStep) -> bool {
+    failed_in(step).next().is_some()
+}
+
+pub fn fails_in(step: &OpenStep, id: &str) -> bool {
+    failed_in(step).any(|failed| failed == id)
+}
+
+/// The record with what the script showed in this step; `None`: it did not run.
+pub fn verification_put(step: &OpenStep, verification: &Verification, why: String) -> Option<Event> {
+    let result = step.probes.get(&Probe::Verification(verification.id.clone()))?;
+    let verification = Box::new(after_run(verification, result, step.number));
+    Some(VerificationPut { verification, why }.into())
+}
+
+/// What a verification is after a run. A pass forgets what was tried to get there.
+pub fn after_run(verification: &Verification, result: &ProbeResult, step: u32) -> Verification {
+    let mut after = verification.clone();
+    after.runs = after.runs.saturating_add(1);
+    if result.end.passed() {
+        after.status = VerificationStatus::Passed;
+        after.fix_attempts = 0;
+        after.researched = false;
+        after.corrected = false;
+        after.first_passed_in = after.first_passed_in.or(Some(step));
+        return after;
+    }
+    after.status = VerificationStatus::Failed;
+    let excerpt = clipped(result.last_line.as_deref().unwrap_or_default(), MAX_EXCERPT);
+    let signature = signature(&format!("{} {excerpt}", result.end.describe()));
+    after.failures.push(Failure { step, end: result.end.describe(), excerpt, output: result.output, signature });
+    let surplus = after.failures.len().saturating_sub(MAX_FAILURES);
+    after.failures.drain(..surplus);
+    after
+}
+
+/// How a command ended and what it said last.
+pub fn said(result: &ProbeResult) -> String {
+    match &result.last_line {
+        Some(line) => format!("{}, {}", result.end.describe(), clipped(line, MAX_EXCERPT)),
+        None => result.end.describe(),
+    }
+}
+
+/// The same error at another place or time has the same signature: numbers and case are left out.
+fn signature(text: &str) -> String {
+    let mut signature = String::new();
+    for c in text.to_lowercase().chars() {
+        let c = if c.is_ascii_digit() { '#' } else { c };
+        if !(c == '#' && signature.ends_with('#')) {
+            signature.push(c);
+        }
+    }
+    clipped(&signature, 200)
+}
+
+/// At most this many bytes, at a character's end.
+pub fn clipped(text: &str, limit: usize) -> String {
+    text[..text.floor_char_boundary(limit)].to_owned()
+}
+
+/// A few names, and how many more there are.
+pub fn named(names: &[&str]) -> String {
+    let shown = names[..names.len().min(MAX_NAMED)].join(", ");
+    match names.len().saturating_sub(MAX_NAMED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests;
