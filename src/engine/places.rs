@@ -59,7 +59,7 @@ fn prompts_in(dir: &Path) -> Result<Prompts, EngineError> {
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let Some(purpose) = Purpose::ALL.into_iter().find(|purpose| purpose.name() == name) else {
             let names = Purpose::ALL.map(Purpose::name);
-            let near = diagnose::nearest(&name, names.into_iter()).unwrap_or("scout");
+            let near = diagnose::nearest(&name, names).unwrap_or("scout");
             return Err(wrong(&format!("no prompt is called `{name}`; is `{near}.md` meant?")));
         };
         let meta = fs::metadata(&path).map_err(|e| wrong(&e.to_string()))?;

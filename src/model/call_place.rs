@@ -69,16 +69,19 @@ mod tests {
     fn what_is_written_is_found_again() {
         for subject in [None, Some("T1".to_owned()), Some("a \"b\"\nc".to_owned())] {
             let place = CallPlace { purpose: Purpose::PlanHealth, subject, nth: 3 };
-            let message = format!("Your order.\n{}\n\n# Brief\nCALL {{\"purpose\": \"plan\", \"nth\": 1}}\n", place.line());
+            let message =
+                format!("Your order.\n{}\n\n# Brief\nCALL {{\"purpose\": \"plan\", \"nth\": 1}}\n", place.line());
             assert_eq!(CallPlace::find(&message), Some(place));
         }
     }
 
     #[test]
     fn what_is_no_place_is_stepped_over() {
-        let message = "CALL me\nCALL {\"purpose\": \"dance\", \"nth\": 1}\nCALL {\"purpose\": \"execute\", \"nth\": 0.5}\n";
+        let message =
+            "CALL me\nCALL {\"purpose\": \"dance\", \"nth\": 1}\nCALL {\"purpose\": \"execute\", \"nth\": 0.5}\n";
         assert_eq!(CallPlace::find(message), None);
-        let found = CallPlace::find(&format!("{message}  CALL {{\"purpose\": \"execute\", \"subject\": null, \"nth\": 2}}"));
+        let found =
+            CallPlace::find(&format!("{message}  CALL {{\"purpose\": \"execute\", \"subject\": null, \"nth\": 2}}"));
         assert_eq!(found, Some(CallPlace { purpose: Purpose::Execute, subject: None, nth: 2 }));
     }
 }

@@ -3,8 +3,8 @@
 pub mod act;
 pub mod base64;
 pub mod budget;
-pub mod canonical;
 pub mod call_place;
+pub mod canonical;
 pub mod capsule;
 pub mod certificate;
 pub mod criterion;

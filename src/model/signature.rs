@@ -88,7 +88,6 @@ impl Class {
                 "missing fixture",
                 "no such fixture",
                 "fixtures/",
-                "conftest",
                 "test data not found",
             ],
             Self::UpstreamDiverged => &[

@@ -170,6 +170,8 @@ pub fn pieces(text: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::call_place::CallPlace;
+    use crate::model::purpose::Purpose;
     use proptest::prelude::*;
 
     proptest! {
@@ -190,5 +192,10 @@ mod tests {
         assert_eq!(id("toolu", &at, 0), "toolu_scout___2_3_1_0");
         let at = Position { role: "a".into(), ..Position::default() };
         assert_eq!(id("msg", &at, 2), "msg_a_x_0_2");
+        let call = CallPlace { purpose: Purpose::Execute, subject: Some("T1.2".into()), nth: 3 };
+        let at = Position { call: Some(call), iteration: Some(0), ..at };
+        assert_eq!(id("toolu", &at, 0), "toolu_execute_T1_2_3_0_0_0");
+        let marked = super::super::inject::marked(&at);
+        assert!(id("toolu", &marked, 0).starts_with(super::super::select::INJECTED), "a fault stays known as one");
     }
 }

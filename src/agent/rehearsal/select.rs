@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn the_call_is_read_from_its_line() {
-        let text = "{\"subagent_role\": \"builder\"}\nCALL {\"nth\":2,\"purpose\":\"execute\",\"subject\":\"T1\"}\n# Task\n";
+        let text =
+            "{\"subagent_role\": \"builder\"}\nCALL {\"nth\":2,\"purpose\":\"execute\",\"subject\":\"T1\"}\n# Task\n";
         let body = json!({"messages": [{"role": "user", "content": text}, {"role": "assistant", "content": "x"}]});
         let at = Position::of(body.to_string().as_bytes()).unwrap();
         assert_eq!(at.place(), "role \"builder\", purpose \"execute\", subject \"T1\", nth 2, iteration none (turn 1)");

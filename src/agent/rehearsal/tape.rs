@@ -101,3 +101,36 @@ pub(super) fn missing_tool(line: &Line, offered: &[String]) -> Option<String> {
     });
     called.into_iter().find(|name| line.tools.contains(name) && !offered.contains(name))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::cassette::HEADER;
+    use crate::model::purpose::Purpose;
+
+    #[test]
+    fn calls_of_one_role_are_told_apart_by_what_they_are_for() {
+        let call = |purpose, nth| Some(CallPlace { purpose, subject: None, nth });
+        let line = |call, model: &str| {
+            let line = Line { role: "evaluator".into(), call, model: model.into(), ..Line::default() };
+            serde_json::to_string(&line).unwrap()
+        };
+        let lines = [
+            HEADER.to_owned(),
+            line(call(Purpose::VrcFull, 1), "first"),
+            line(call(Purpose::VrcFull, 2), "second"),
+            line(call(Purpose::ExitGate, 1), "gate"),
+            line(None, "swarm"),
+        ];
+        let tape = Tape::parse(lines.join("\n").as_bytes(), "tape").unwrap();
+        let model = |call| {
+            let at = Position { role: "evaluator".into(), call, ..Position::default() };
+            tape.call(&at, 0).map(|line| line.model.as_str())
+        };
+        assert_eq!(model(call(Purpose::VrcFull, 1)), Some("first"));
+        assert_eq!(model(call(Purpose::VrcFull, 2)), Some("second"));
+        assert_eq!(model(call(Purpose::ExitGate, 1)), Some("gate"));
+        assert_eq!(model(call(Purpose::ExitGate, 2)), None);
+        assert_eq!(model(None), Some("swarm"));
+    }
+}

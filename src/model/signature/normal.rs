@@ -63,7 +63,19 @@ fn without_clocks(words: Vec<String>) -> Vec<String> {
 fn without_numbers_of_places(words: &[String]) -> Vec<String> {
     const PLACES: [&str; 7] = ["line", "lines", "ln", "column", "col", "char", "character"];
     const UNITS: [&str; 14] = [
-        "s", "ms", "us", "ns", "sec", "secs", "second", "seconds", "milliseconds", "min", "mins", "minute", "minutes",
+        "s",
+        "ms",
+        "us",
+        "ns",
+        "sec",
+        "secs",
+        "second",
+        "seconds",
+        "milliseconds",
+        "min",
+        "mins",
+        "minute",
+        "minutes",
         "hours",
     ];
     let core = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
@@ -83,15 +95,18 @@ fn without_numbers_of_places(words: &[String]) -> Vec<String> {
     out
 }
 
-/// One word without what changes.
+/// One word without what changes; of `key=value` each part by itself.
 fn word(word: &str) -> String {
-    let (before, core, after) = shelled(word);
-    format!("{before}{}{after}", normal_core(core))
+    let parts = word.split('=').map(|part| {
+        let (before, core, after) = shelled(part);
+        format!("{before}{}{after}", normal_core(core))
+    });
+    parts.collect::<Vec<_>>().join("=")
 }
 
 /// A word, and the punctuation around it.
 fn shelled(word: &str) -> (&str, &str, &str) {
-    let open = |c: char| matches!(c, '(' | '[' | '{' | '"' | '\'' | '`' | '<' | '=' | ',');
+    let open = |c: char| matches!(c, '(' | '[' | '{' | '"' | '\'' | '`' | '<' | ',');
     let close = |c: char| matches!(c, ')' | ']' | '}' | '"' | '\'' | '`' | '>' | ',' | ';' | '.' | '!' | '?');
     let core = word.trim_start_matches(open);
     let before = &word[..word.len() - core.len()];
@@ -109,12 +124,6 @@ fn normal_core(core: &str) -> String {
     if is_duration(core) {
         return "<duration>".to_owned();
     }
-    // `key=value`, and what an argument or a field says.
-    if let Some((key, value)) = core.split_once('=')
-        && !value.is_empty()
-    {
-        return format!("{key}={}", word(value));
-    }
     let (path, numbers) = split_place(core);
     format!("{}{numbers}", without_addresses(base_name(path)))
 }
@@ -122,7 +131,7 @@ fn normal_core(core: &str) -> String {
 /// `src/a.rs:12:3` without its numbers; `a.py(12,3)` too.
 fn split_place(core: &str) -> (&str, &'static str) {
     let mut rest = core.trim_end_matches(':');
-    let mut found = rest.len() < core.len();
+    let colon = rest.len() < core.len();
     let mut numbers = 0;
     while let Some((before, digits)) = rest.rsplit_once(':')
         && is_digits(digits)
@@ -139,8 +148,7 @@ fn split_place(core: &str) -> (&str, &'static str) {
         rest = before;
         numbers += 1;
     }
-    found &= numbers == 0;
-    match (numbers > 0, found) {
+    match (numbers > 0, colon) {
         (true, _) => (rest, ":<n>"),
         (false, true) => (rest, ":"),
         (false, false) => (rest, ""),

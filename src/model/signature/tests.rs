@@ -76,6 +76,13 @@ fn of_a_long_output_the_end_counts() {
     same(&long("a"), &long("b"));
 }
 
+#[test]
+fn deep_and_wide_texts_are_no_burden() {
+    for piece in ["a=", "0x", ":1", "\u{1b}", "1m", "(", "a/", "line 1 "] {
+        let _ = Signature::of(&piece.repeat(MAX_INPUT));
+    }
+}
+
 proptest! {
     #[test]
     fn any_bytes_have_a_signature(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {

@@ -304,16 +304,11 @@ struct Texts<'a> {
 impl<'a> Texts<'a> {
     fn of(wish: &'a ManageTask) -> Self {
         let text = |field: &'a Option<String>| field.as_deref().unwrap_or_default().trim();
-        Self {
-            description: text(&wish.description),
-            value: text(&wish.value),
-            acceptance: text(&wish.acceptance),
-        }
+        Self { description: text(&wish.description), value: text(&wish.value), acceptance: text(&wish.acceptance) }
     }
 
     fn first_missing(&self) -> Option<&'static str> {
-        let fields =
-            [("description", self.description), ("value", self.value), ("acceptance", self.acceptance)];
+        let fields = [("description", self.description), ("value", self.value), ("acceptance", self.acceptance)];
         fields.into_iter().find(|(_, text)| text.is_empty()).map(|(name, _)| name)
     }
 }

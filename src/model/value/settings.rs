@@ -308,7 +308,7 @@ mod tests {
             ("  acknowledge_soft: ['a b']", "no issue id"),
             ("  git: {sensitive: ['a[']}", "no glob"),
             ("  git: {protected: ['']}", "empty branch name"),
-            ("  git: {mode: sometimes}", "unknown variant"),
+            ("  git: {mode: sometimes}", "unknown value `sometimes`"),
             ("  max_stepz: 3", "max_stepz"),
         ] {
             let error = wrong(value);

@@ -24,7 +24,7 @@ pub use course::{
 };
 pub use documents::{
     CodebaseState, Critique, CritiqueVerdict, DeliverableType, Dimensions, Discovery, HealthType, IssueCategory,
-    PreflightReport, PreflightStatus, PrdProposal, ResearchReport, Service, Strength, VisionIssueReport, VisionPass,
+    PrdProposal, PreflightReport, PreflightStatus, ResearchReport, Service, Strength, VisionIssueReport, VisionPass,
     VisionValidation, VisionVerdict,
 };
 pub use plan::{

@@ -44,8 +44,23 @@ const OVERSIZED: &[&str] = &[
 /// `entire frontend`, `whole application`.
 const WHOLE: &[&str] = &["entire", "whole"];
 const LARGE: &[&str] = &[
-    "frontend", "backend", "app", "application", "system", "project", "codebase", "ui", "api", "server", "client",
-    "product", "site", "website", "database", "stack", "platform",
+    "frontend",
+    "backend",
+    "app",
+    "application",
+    "system",
+    "project",
+    "codebase",
+    "ui",
+    "api",
+    "server",
+    "client",
+    "product",
+    "site",
+    "website",
+    "database",
+    "stack",
+    "platform",
 ];
 
 /// An instruction about the plan, as it was found.
