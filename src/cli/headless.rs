@@ -96,7 +96,7 @@ fn now(state: &RunState) -> String {
 
 /// One line per event that an operator can use; bookkeeping stays in the journal.
 fn describe(state: &RunState, event: &Event) -> Option<String> {
-    let it = state.iteration_number();
+    let it = state.when();
     Some(match event {
         Event::StepBegan(_)
         | Event::StepFinished(_)
@@ -125,10 +125,10 @@ fn describe(state: &RunState, event: &Event) -> Option<String> {
         Event::ProbeFinished(finished) => {
             let when = match finished.phase {
                 Phase::Baseline => "start".to_owned(),
-                Phase::Scouted => format!("it{it} before"),
-                Phase::Iteration => format!("it{it}"),
-                Phase::Replay(k) => format!("it{it} replay {k}"),
-                Phase::Gate => format!("it{it} gate"),
+                Phase::Scouted => format!("{it} before"),
+                Phase::Iteration => format!("{it}"),
+                Phase::Replay(k) => format!("{it} replay {k}"),
+                Phase::Gate => format!("{it} gate"),
                 Phase::Step(step) => format!("step {step}"),
             };
             let mark = if finished.result.end.passed() { "✓" } else { "✗" };
@@ -141,24 +141,25 @@ fn describe(state: &RunState, event: &Event) -> Option<String> {
         }
         Event::IterationBegan(began) => {
             let rebuilt = if began.rebuilt { " (rebuilt: it pointed at an earlier discussion)" } else { "" };
-            format!("it{it}  begins, capsule {}{rebuilt}", began.capsule.short())
+            format!("{it}  begins, capsule {}{rebuilt}", began.capsule.short())
         }
         Event::AgentStarted(started) => {
-            format!("it{it}  {} starts ({}, {})", started.role, started.agent, text::safe(&started.model))
+            let who = text::safe(&started.who());
+            format!("{it}  {who} starts ({}, {})", started.agent, text::safe(&started.model))
         }
         Event::LlmFailed(failed) => {
             let wait = failed
                 .wait_millis
                 .map_or_else(|| "no retry".to_owned(), |ms| format!("waiting {}", text::duration(ms)));
-            format!("it{it}  {}: {} – {wait}", failed.class, text::safe(&failed.message))
+            format!("{it}  {}: {} – {wait}", failed.class, text::safe(&failed.message))
         }
-        Event::ToolIntended(intended) if intended.summary == intended.name => format!("it{it}  {}", intended.name),
-        Event::ToolIntended(intended) => format!("it{it}  {}: {}", intended.name, intended.summary),
+        Event::ToolIntended(intended) if intended.summary == intended.name => format!("{it}  {}", intended.name),
+        Event::ToolIntended(intended) => format!("{it}  {}: {}", intended.name, intended.summary),
         Event::ToolFinished(finished) if finished.is_error => {
             let exit = finished
                 .exit_code
                 .map_or_else(|| format!("{:?}", finished.outcome).to_lowercase(), |c| format!("exit {c}"));
-            format!("it{it}    … {exit} ({})", text::duration(finished.millis))
+            format!("{it}    … {exit} ({})", text::duration(finished.millis))
         }
         Event::AgentActed(acted) => {
             let calls = acted.acts.iter().filter_map(|act| match act {
@@ -169,57 +170,58 @@ fn describe(state: &RunState, event: &Event) -> Option<String> {
             if calls.is_empty() {
                 return None;
             }
-            format!("it{it}  it says it runs: {}", calls.join(" · "))
+            format!("{it}  it says it runs: {}", calls.join(" · "))
         }
-        Event::AgentCalled(called) => format!("it{it}  {}", text::safe(&called.name)),
+        Event::AgentCalled(called) => format!("{it}  {}", text::safe(&called.name)),
         Event::AgentFinished(finished) => {
-            format!("it{it}  {} {}", finished.role, text::safe(&describe_end(&finished.end)))
+            let who = text::safe(&state.who_finished(finished));
+            format!("{it}  {who} {}", text::safe(&describe_end(&finished.end)))
         }
-        Event::ArtifactsCollected(collected) => format!("it{it}  {} file(s) changed", collected.changes.len()),
+        Event::ArtifactsCollected(collected) => format!("{it}  {} file(s) changed", collected.changes.len()),
         Event::ResidualMeasured(measured) => {
             let value = measured.residual.as_ref().map_or_else(|| "null".to_owned(), |r| r.value.to_string());
             let why = measured.why_null.as_deref().map(|why| format!(" ({})", text::safe(why))).unwrap_or_default();
             match measured.iteration {
-                Some(_) => format!("it{it}  residual {value}{why}"),
+                Some(_) => format!("{it}  residual {value}{why}"),
                 None => format!("start  residual {value}{why}"),
             }
         }
         Event::CertificateIssued(issued) if issued.certificate.kind != CertificateKind::None => {
-            format!("it{it}  certificate {}: {}", issued.certificate.kind, text::safe(&issued.certificate.why))
+            format!("{it}  certificate {}: {}", issued.certificate.kind, text::safe(&issued.certificate.why))
         }
         Event::GlowScored(scored) => {
             let glow = &scored.glow;
-            format!("it{it}  GLOW {} [G:{} L:{} O:{} W:{}]", glow.total, glow.g, glow.l, glow.o, glow.w)
+            format!("{it}  GLOW {} [G:{} L:{} O:{} W:{}]", glow.total, glow.g, glow.l, glow.o, glow.w)
         }
         Event::LearningsRecorded(recorded) => {
             let demoted =
                 recorded.entry.succeeded.iter().chain(&recorded.entry.failed).filter(|c| c.demoted_from.is_some());
             match demoted.count() {
-                0 => format!("it{it}  AGENTS.md has its entry"),
-                n => format!("it{it}  AGENTS.md has its entry; {n} claim(s) without an artifact demoted to Lane C"),
+                0 => format!("{it}  AGENTS.md has its entry"),
+                n => format!("{it}  AGENTS.md has its entry; {n} claim(s) without an artifact demoted to Lane C"),
             }
         }
         Event::GateJudged(judged) => {
             let held = judged.report.checks.iter().filter(|check| check.ok).count();
-            format!("it{it}  pass-gate: {held} of {} hold", judged.report.checks.len())
+            format!("{it}  pass-gate: {held} of {} hold", judged.report.checks.len())
         }
         Event::BackpressureSeen(seen) => format!("stop: {} {}", seen.signal.describe(), text::safe(&seen.detail)),
         Event::BudgetCut(cut) => format!(
-            "it{it}  budget reached: {} {} of {}",
+            "{it}  budget reached: {} {} of {}",
             cut.exhausted.dimension, cut.exhausted.observed, cut.exhausted.limit
         ),
         Event::DecisionAsked(asked) => format!(
-            "it{it}  {} waits for you ({}): {}",
+            "{it}  {} waits for you ({}): {}",
             asked.id,
             asked.request.name(),
             text::safe(&asked.request.gist())
         ),
         Event::DecisionAnswered(answered) => {
-            format!("it{it}  {} answered by {}: {}", answered.id, text::safe(&answered.by), answered.answer.name())
+            format!("{it}  {} answered by {}: {}", answered.id, text::safe(&answered.by), answered.answer.name())
         }
         Event::DecisionSettled(settled) => {
             let mark = if settled.closed { "✓" } else { "✗" };
-            format!("it{it}  {mark} {}: {}", settled.id, text::safe(&settled.detail))
+            format!("{it}  {mark} {}: {}", settled.id, text::safe(&settled.detail))
         }
         Event::PauseRequested(requested) => format!("pause after this step, says {}", text::safe(&requested.by)),
         Event::PauseBegan(_) => "paused".to_owned(),

@@ -31,7 +31,7 @@ pub enum Activity<'a> {
     Stopping(&'a BackpressureSeen),
     /// The model server wants to be left alone until then.
     ServerWait {
-        role: &'static str,
+        role: String,
         until_ms: i64,
         cause: Option<Failure>,
     },
@@ -41,19 +41,19 @@ pub enum Activity<'a> {
     },
     /// A model was asked.
     Reply {
-        role: &'static str,
+        role: String,
         model: Safe,
         turn: u32,
         writing: bool,
     },
     Tool {
-        role: &'static str,
+        role: String,
         name: Safe,
         summary: Option<Safe>,
     },
     /// An agent between two of its steps.
     Agent {
-        role: &'static str,
+        role: String,
     },
     /// The engine itself.
     State(State),
@@ -137,7 +137,7 @@ fn declared_argv(run: &RunState, probe: &Probe) -> Option<Safe> {
 
 fn of_call<'a>(scene: &Scene<'_>, call: &CallState, recent: &Recent) -> Activity<'a> {
     let run = scene.run;
-    let role = call.role().name();
+    let role = Safe::line(&call.started.who()).to_string();
     let step = recent.step(run).map(|noted| &noted.what);
     if run.time.waiting_ms > 0
         && let Some(last) = millis_of(&run.time.last_ts)
@@ -229,7 +229,7 @@ impl Now<'_> {
             Activity::Stopping(_) => "stopping".to_owned(),
             Activity::ServerWait { .. } => "waiting for the model server".to_owned(),
             Activity::Check { what, .. } => what.clone(),
-            Activity::Reply { role, .. } | Activity::Tool { role, .. } | Activity::Agent { role } => (*role).to_owned(),
+            Activity::Reply { role, .. } | Activity::Tool { role, .. } | Activity::Agent { role } => role.clone(),
             Activity::State(state) => state.name().to_owned(),
         }
     }

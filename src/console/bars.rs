@@ -11,6 +11,7 @@ use crate::machine::operator::Pause;
 use crate::machine::run::RunState;
 use crate::model::safe::Safe;
 use crate::model::stop::ExitStatus;
+use crate::model::value::Gate;
 
 use super::activity;
 use super::charts::pen::{Pen, separator, times};
@@ -121,6 +122,9 @@ fn segments(scene: &Scene<'_>, info: HeaderInfo) -> Vec<Segment> {
 
 /// The iteration that runs, or would run next, and how many may.
 fn iteration(run: &RunState) -> String {
+    if let Some((number, _)) = run.open_gate() {
+        return format!("gate {number} of {}", Gate::ALL.len());
+    }
     let number = run.iteration_number();
     format!("it{number} ({} of {})", u64::from(number) + 1, run.limits.max_iterations)
 }

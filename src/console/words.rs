@@ -51,7 +51,7 @@ impl Told {
 /// The event in words, with the state after it.
 pub fn describe(state: &RunState, event: &Event) -> Told {
     use Topic::{Agent, Check, People, Run};
-    let it = state.iteration_number();
+    let it = state.when();
     let safe = |text: &str| Safe::line(text);
     match event {
         Event::StepBegan(_)
@@ -114,10 +114,10 @@ pub fn describe(state: &RunState, event: &Event) -> Told {
         Event::ProbeFinished(finished) => {
             let when = match finished.phase {
                 Phase::Baseline => "start".to_owned(),
-                Phase::Scouted => format!("it{it} before"),
-                Phase::Iteration => format!("it{it}"),
-                Phase::Replay(k) => format!("it{it} replay {k}"),
-                Phase::Gate => format!("it{it} gate"),
+                Phase::Scouted => format!("{it} before"),
+                Phase::Iteration => format!("{it}"),
+                Phase::Replay(k) => format!("{it} replay {k}"),
+                Phase::Gate => format!("{it} gate"),
                 Phase::Step(step) => format!("step {step}"),
             };
             let result = &finished.result;
@@ -130,38 +130,35 @@ pub fn describe(state: &RunState, event: &Event) -> Told {
         Event::PlanWritten(_) => Told::new(Run, "the plan is written"),
         Event::IterationBegan(began) => {
             let rebuilt = if began.rebuilt { ", capsule rebuilt: it pointed at an earlier discussion" } else { "" };
-            Told::new(Run, format!("iteration {it} begins{rebuilt}"))
+            Told::new(Run, format!("iteration {} begins{rebuilt}", state.iteration_number()))
         }
         Event::AgentStarted(started) => {
-            Told::new(Agent, format!("it{it} {} starts ({})", started.role, safe(&started.model)))
+            Told::new(Agent, format!("{it} {} starts ({})", safe(&started.who()), safe(&started.model)))
         }
         Event::LlmRequested(requested) if requested.attempt > 0 => {
-            Told::new(Agent, format!("it{it} asks the model again (attempt {})", requested.attempt + 1))
+            Told::new(Agent, format!("{it} asks the model again (attempt {})", requested.attempt + 1))
         }
-        Event::LlmRequested(_) => Told::quiet(Agent, format!("it{it} asks the model")),
+        Event::LlmRequested(_) => Told::quiet(Agent, format!("{it} asks the model")),
         Event::LlmResponded(reply) => {
             let tools = match reply.tool_uses.len() {
                 0 => "no tool call".to_owned(),
                 1 => "1 tool call".to_owned(),
                 n => format!("{n} tool calls"),
             };
-            Told::quiet(
-                Agent,
-                format!("it{it} the model answers: {} tokens, {tools}", widget::count(reply.usage.output)),
-            )
+            Told::quiet(Agent, format!("{it} the model answers: {} tokens, {tools}", widget::count(reply.usage.output)))
         }
         Event::LlmFailed(failed) => {
             let wait = failed
                 .wait_millis
                 .map_or_else(|| "no retry".to_owned(), |ms| format!("waits {}", widget::duration(ms)));
-            Told::judged(Agent, false, format!("it{it} {}, {wait}: {}", safe(&failed.class), safe(&failed.message)))
+            Told::judged(Agent, false, format!("{it} {}, {wait}: {}", safe(&failed.class), safe(&failed.message)))
         }
-        Event::ConversationExtended(_) => Told::quiet(Agent, format!("it{it} results go to the model")),
+        Event::ConversationExtended(_) => Told::quiet(Agent, format!("{it} results go to the model")),
         Event::ToolIntended(intended) if intended.summary == intended.name => {
-            Told::new(Agent, format!("it{it} {}", safe(&intended.name)))
+            Told::new(Agent, format!("{it} {}", safe(&intended.name)))
         }
         Event::ToolIntended(intended) => {
-            Told::new(Agent, format!("it{it} {}: {}", safe(&intended.name), safe(&intended.summary)))
+            Told::new(Agent, format!("{it} {}: {}", safe(&intended.name), safe(&intended.summary)))
         }
         Event::ToolFinished(finished) => {
             let took = millis(finished.millis);
@@ -172,14 +169,14 @@ pub fn describe(state: &RunState, event: &Event) -> Told {
                 (ToolOutcomeKind::Cancelled, _) => format!("cancelled after {took}"),
                 (ToolOutcomeKind::Unknown, _) => "nobody knows whether it ran".to_owned(),
             };
-            let told = Told::judged(Agent, !finished.is_error, format!("it{it}   ended: {end}"));
+            let told = Told::judged(Agent, !finished.is_error, format!("{it}   ended: {end}"));
             Told { quiet: !finished.is_error, ..told }
         }
         Event::AgentActed(acted) => {
-            Told::quiet(Agent, format!("it{it} the program tells what it does ({} acts)", acted.acts.len()))
+            Told::quiet(Agent, format!("{it} the program tells what it does ({} acts)", acted.acts.len()))
         }
         Event::AgentCalled(called) => {
-            let told = Told::judged(Agent, !called.is_error, format!("it{it} {}", safe(&called.name)));
+            let told = Told::judged(Agent, !called.is_error, format!("{it} {}", safe(&called.name)));
             Told { quiet: !called.is_error, ..told }
         }
         Event::ReportAccepted(accepted) => {
@@ -187,16 +184,16 @@ pub fn describe(state: &RunState, event: &Event) -> Told {
         }
         Event::AgentFinished(finished) => {
             let good = finished.end == AgentEnd::Reported;
-            let told =
-                Told::judged(Agent, good, format!("it{it} {} {}", finished.role, safe(&describe_end(&finished.end))));
+            let who = state.who_finished(finished);
+            let told = Told::judged(Agent, good, format!("{it} {} {}", safe(&who), safe(&describe_end(&finished.end))));
             Told { quiet: good, ..told }
         }
         Event::ArtifactsCollected(collected) => match collected.changes.len() {
-            1 => Told::new(Run, format!("it{it} 1 file changed")),
-            n => Told::new(Run, format!("it{it} {n} files changed")),
+            1 => Told::new(Run, format!("{it} 1 file changed")),
+            n => Told::new(Run, format!("{it} {n} files changed")),
         },
         Event::ResidualMeasured(measured) => {
-            let when = measured.iteration.map_or_else(|| "start".to_owned(), |it| format!("it{it}"));
+            let when = measured.iteration.map_or_else(|| "start".to_owned(), |number| format!("it{number}"));
             match (&measured.residual, &measured.why_null) {
                 (Some(residual), _) => Told::new(Check, format!("{when} residual {}", residual.value)),
                 (None, Some(why)) => Told::judged(Check, false, format!("{when} no residual: {}", safe(why))),
@@ -204,30 +201,30 @@ pub fn describe(state: &RunState, event: &Event) -> Told {
             }
         }
         Event::CertificateIssued(issued) if issued.certificate.kind == CertificateKind::None => {
-            Told::quiet(Check, format!("it{it} no certificate: {}", safe(&issued.certificate.why)))
+            Told::quiet(Check, format!("{it} no certificate: {}", safe(&issued.certificate.why)))
         }
         Event::CertificateIssued(issued) => {
             let kind = issued.certificate.kind;
             let good = matches!(kind, CertificateKind::Exact | CertificateKind::Converged);
-            Told::judged(Check, good, format!("it{it} certificate {kind}: {}", safe(&issued.certificate.why)))
+            Told::judged(Check, good, format!("{it} certificate {kind}: {}", safe(&issued.certificate.why)))
         }
         Event::GlowScored(scored) => {
             let glow = &scored.glow;
-            let text = format!("it{it} GLOW {} (G {} L {} O {} W {})", glow.total, glow.g, glow.l, glow.o, glow.w);
+            let text = format!("{it} GLOW {} (G {} L {} O {} W {})", glow.total, glow.g, glow.l, glow.o, glow.w);
             Told::new(Check, text)
         }
         Event::LearningsRecorded(recorded) => {
             let claims = recorded.entry.succeeded.iter().chain(&recorded.entry.failed);
             match claims.filter(|claim| claim.demoted_from.is_some()).count() {
-                0 => Told::new(Run, format!("it{it} AGENTS.md has its entry")),
-                1 => Told::new(Run, format!("it{it} AGENTS.md has its entry; 1 claim without artifact is Lane C")),
-                n => Told::new(Run, format!("it{it} AGENTS.md has its entry; {n} claims without artifact are Lane C")),
+                0 => Told::new(Run, format!("{it} AGENTS.md has its entry")),
+                1 => Told::new(Run, format!("{it} AGENTS.md has its entry; 1 claim without artifact is Lane C")),
+                n => Told::new(Run, format!("{it} AGENTS.md has its entry; {n} claims without artifact are Lane C")),
             }
         }
         Event::GateJudged(judged) => {
             let checks = &judged.report.checks;
             let held = checks.iter().filter(|check| check.ok).count();
-            Told::judged(Check, held == checks.len(), format!("it{it} pass-gate: {held} of {} hold", checks.len()))
+            Told::judged(Check, held == checks.len(), format!("{it} pass-gate: {held} of {} hold", checks.len()))
         }
         Event::BackpressureSeen(seen) => {
             Told::judged(Run, false, format!("stop: {} {}", seen.signal.describe(), safe(&seen.detail)))
@@ -237,7 +234,7 @@ pub fn describe(state: &RunState, event: &Event) -> Told {
             Told::judged(
                 Run,
                 false,
-                format!("it{it} budget reached: {} {} of {}", cut.dimension, cut.observed, cut.limit),
+                format!("{it} budget reached: {} {} of {}", cut.dimension, cut.observed, cut.limit),
             )
         }
         Event::DecisionAsked(asked) => {

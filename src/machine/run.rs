@@ -194,6 +194,14 @@ impl RunState {
         self.current.as_ref().map_or_else(|| u32::try_from(self.done.len()).unwrap_or(u32::MAX), Iteration::number)
     }
 
+    /// Before the first iteration: `start`; then its number, `it3`.
+    pub fn when(&self) -> String {
+        if self.current.is_none() && self.done.is_empty() {
+            return "start".to_owned();
+        }
+        format!("it{}", self.iteration_number())
+    }
+
     /// All iterations, the running one last.
     pub fn iterations(&self) -> impl DoubleEndedIterator<Item = &Iteration> {
         self.done.iter().chain(&self.current)

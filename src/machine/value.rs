@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::decision::DecisionId;
 use crate::model::digest::Digest;
-use crate::model::purpose::{Purpose, Tool};
+use crate::model::purpose::{self, Purpose, Tool};
 use crate::model::value::guard::{self, Mutation};
 use crate::model::value::plan::TaskSource;
 use crate::model::value::tools::{Discovery, HumanActionRequest, ResearchReport, StrategyChange, Structured};
@@ -19,8 +19,9 @@ use crate::model::value::{
 
 use super::call::CallSummary;
 use super::event::{
-    AgentEnd, DocumentsRead, EpicPut, Event, GitFacts, GitFinished, GitOperation, IterationUndone, PreflightChecked,
-    Probe, ProbeResult, ReportAccepted, RoundClosed, RoundKept, ServiceHealth, StepBegan, StepFinished, Target,
+    AgentEnd, AgentFinished, DocumentsRead, EpicPut, Event, GitFacts, GitFinished, GitOperation, IterationUndone,
+    PreflightChecked, Probe, ProbeResult, ReportAccepted, RoundClosed, RoundKept, ServiceHealth, StepBegan,
+    StepFinished, Target,
 };
 use super::run::RunState;
 
@@ -666,5 +667,18 @@ impl RunState {
     pub fn value_settings(&self) -> &ValueSettings {
         static DEFAULTS: std::sync::LazyLock<ValueSettings> = std::sync::LazyLock::new(ValueSettings::default);
         self.loop_file().value.as_ref().unwrap_or(&DEFAULTS)
+    }
+
+    /// The gate that is open and its place among all of them, before the first iteration.
+    pub fn open_gate(&self) -> Option<(usize, Gate)> {
+        let Some(Action::Gate { gate }) = self.value.step.as_ref().map(|step| &step.action) else { return None };
+        Gate::ALL.iter().position(|one| one == gate).map(|index| (index + 1, *gate))
+    }
+
+    /// Who a call was that has just ended, and what for. For people; not cleaned.
+    pub fn who_finished(&self, finished: &AgentFinished) -> String {
+        let calls = self.value.step.iter().flat_map(|step| step.calls.iter().rev());
+        let call = calls.into_iter().find(|call| call.key == finished.call);
+        call.map_or_else(|| finished.role.to_string(), |call| purpose::who(call.purpose, call.subject.as_deref()))
     }
 }

@@ -269,6 +269,52 @@ impl Purpose {
         }
     }
 
+    /// What the call does, for people; what it is about may follow.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Scout => "scout",
+            Self::Solver => "solve",
+            Self::Skeptic => "doubt",
+            Self::VisionExtract => "extract the vision",
+            Self::VisionForces => "forces of the vision",
+            Self::VisionCauses => "causes of the vision",
+            Self::VisionPremortem => "premortem of the vision",
+            Self::VisionValidate => "validate the vision",
+            Self::VisionResearch => "research for the vision",
+            Self::EpicDecompose => "cut the vision into epics",
+            Self::DiscoverContext => "discover the context",
+            Self::PrdCritique => "critique the PRD",
+            Self::PrdResearch => "research for the PRD",
+            Self::PrdAmend => "amend the PRD",
+            Self::Plan => "make the plan",
+            Self::Craap => "CRAAP review of the plan",
+            Self::Clarity => "CLARITY review of the plan",
+            Self::Validate => "VALIDATE review of the plan",
+            Self::Connect => "CONNECT review of the plan",
+            Self::Break => "BREAK review of the plan",
+            Self::Prune => "PRUNE review of the plan",
+            Self::Tidy => "TIDY review of the plan",
+            Self::VerifyBlockers => "verify blockers",
+            Self::Preflight => "preflight",
+            Self::Execute => "execute",
+            Self::GenerateVerifications => "write checks",
+            Self::Triage => "triage failures",
+            Self::Fix => "fix",
+            Self::ServiceFix => "mend services",
+            Self::Research => "research",
+            Self::CriticalEval => "evaluate as a user",
+            Self::CourseCorrect => "correct the course",
+            Self::InteractivePause => "prepare a pause",
+            Self::PlanHealth => "health of the plan",
+            Self::Strategy => "rethink the strategy",
+            Self::Coherence => "coherence",
+            Self::VrcQuick => "quick value check",
+            Self::VrcFull => "value check",
+            Self::ExitGate => "exit gate",
+            Self::EpicSummary => "sum up",
+        }
+    }
+
     /// By the name of its prompt, or by its word in a journal.
     pub fn of_name(name: &str) -> Option<Self> {
         let by_prompt = Self::ALL.into_iter().find(|purpose| purpose.name() == name);
@@ -377,6 +423,24 @@ impl fmt::Display for Purpose {
     }
 }
 
+/// Longest subject of a call that is shown beside its purpose.
+const SHOWN_SUBJECT: usize = 60;
+
+/// Who is called and what for: `builder: execute T1`; a role with one purpose by its name alone. A subject is text of
+/// agents, and not cleaned.
+pub fn who(purpose: Purpose, subject: Option<&str>) -> String {
+    let role = purpose.role();
+    if matches!(purpose, Purpose::Scout | Purpose::Solver | Purpose::Skeptic) {
+        return role.to_string();
+    }
+    let Some(subject) = subject.filter(|subject| !subject.is_empty()) else {
+        return format!("{role}: {}", purpose.words());
+    };
+    let short: String = subject.chars().take(SHOWN_SUBJECT).collect();
+    let cut = if short.len() < subject.len() { "..." } else { "" };
+    format!("{role}: {} {short}{cut}", purpose.words())
+}
+
 /// A role's own purpose where the playbook knows only one.
 impl From<Role> for Purpose {
     fn from(role: Role) -> Self {
@@ -410,6 +474,18 @@ mod tests {
                 assert!(closing.ends_call() && purpose.tools().contains(&closing), "{purpose}");
             }
         }
+    }
+
+    #[test]
+    fn calls_of_one_role_are_told_apart_and_a_subject_is_bounded() {
+        let mut all: Vec<String> = Purpose::ALL.into_iter().map(|purpose| who(purpose, None)).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), Purpose::ALL.len());
+        assert_eq!(who(Purpose::Execute, Some("T1")), "builder: execute T1");
+        assert_eq!(who(Purpose::Scout, None), "scout");
+        let long = who(Purpose::Fix, Some(&"ä,".repeat(100)));
+        assert!(long.starts_with("fixer: fix ä,") && long.ends_with("...") && long.chars().count() < 80, "{long}");
     }
 
     #[test]

@@ -19,21 +19,30 @@ use crate::console::prose::wrap;
 use crate::console::scene::{News, Scene};
 use crate::console::theme::{Role, Theme};
 use crate::console::widget;
+use crate::model::decimal::Exact;
 
 use super::Pane;
 use super::list::ListCursor;
-use items::{Item, Status};
+use items::{Item, Kind, Status};
 
 /// Columns from which the detail stands beside the list.
 const BESIDE: u16 = 110;
 /// Columns of the status word.
 const STATUS: u16 = 15;
+/// Columns from which there is room for words beside the signs.
+const WORDS: u16 = 60;
+/// Columns of the margin that names groups.
+const MARGIN: u16 = 9;
+/// Scores that a small chart shows at most.
+const SPARK: usize = 12;
 
 /// The pane.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     cursor: ListCursor,
     needle: String,
+    /// Did a person choose the item? Until then it is the one in progress.
+    chosen: bool,
 }
 
 impl Plan {
@@ -41,8 +50,20 @@ impl Plan {
         Self::default()
     }
 
+    fn place(&self, all: &[Item]) -> ListCursor {
+        let mut cursor = self.cursor;
+        if !self.chosen
+            && let Some(working) = all.iter().position(|item| item.status == Status::Working)
+        {
+            cursor.set(working);
+        }
+        cursor
+    }
+
     fn seek(&mut self, all: &[Item], backwards: bool) {
         let needle = self.needle.to_lowercase();
+        self.cursor = self.place(all);
+        self.chosen = true;
         if !needle.is_empty() {
             self.cursor.seek(all.len(), backwards, |index| all.get(index).is_some_and(|item| item.contains(&needle)));
         }
@@ -52,10 +73,13 @@ impl Plan {
 impl Pane for Plan {
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Vec<Cmd> {
         let all = items::items(scene.run);
-        if self.cursor.act(action, all.len()) {
+        let mut cursor = self.place(&all);
+        if cursor.act(action, all.len()) {
+            self.cursor = cursor;
+            self.chosen = true;
             return Vec::new();
         }
-        let here = all.get(self.cursor.at(all.len()));
+        let here = all.get(cursor.at(all.len()));
         match action {
             Action::NextMatch => self.seek(&all, false),
             Action::PreviousMatch => self.seek(&all, true),
@@ -66,7 +90,7 @@ impl Pane for Plan {
             }
             Action::Copy => {
                 if let Some(item) = here {
-                    return vec![Cmd::Copy { what: item.kind, text: item.as_text() }];
+                    return vec![Cmd::Copy { what: item.kind.name(), text: item.as_text() }];
                 }
             }
             _ => {}
@@ -83,7 +107,7 @@ impl Pane for Plan {
     fn search(&mut self, text: &str, scene: &Scene<'_>) {
         text.clone_into(&mut self.needle);
         let all = items::items(scene.run);
-        let at = self.cursor.at(all.len());
+        let at = self.place(&all).at(all.len());
         let needle = self.needle.to_lowercase();
         if !all.get(at).is_some_and(|item| item.contains(&needle)) {
             self.seek(&all, false);
@@ -107,7 +131,7 @@ impl Pane for Plan {
         }
         let (list, detail) = split(inner, all.len());
         self.list(&mut Pen::new(frame.buffer_mut(), list, theme), &all);
-        if let Some(item) = all.get(self.cursor.at(all.len())) {
+        if let Some(item) = all.get(self.place(&all).at(all.len())) {
             draw_detail(&mut Pen::new(frame.buffer_mut(), detail, theme), theme, item);
         }
     }
@@ -119,40 +143,81 @@ impl Plan {
             pen.text(0, 0, "No criterion is declared: the run will ask for one.", Role::Muted);
         }
         let rows = usize::from(pen.height());
-        let at = self.cursor.at(all.len());
-        let first = self.cursor.first(all.len(), rows);
-        let needle = self.needle.to_lowercase();
-        let id_width = all.iter().map(|item| widget::width(item.id.as_str())).max().unwrap_or(0);
-        let id_width = u16::try_from(id_width).unwrap_or(u16::MAX).min(pen.width() / 4);
+        let cursor = self.place(all);
+        let (at, first) = (cursor.at(all.len()), cursor.first(all.len(), rows));
+        let margin = if pen.width() >= WORDS && is_mixed(all) { MARGIN } else { 0 };
+        let mut group = None;
         for (y, (index, item)) in (0..pen.height()).zip(all.iter().enumerate().skip(first)) {
-            let (sign, role) = mark(pen.theme(), item.status);
-            if index == at {
-                pen.row(0, pen.width(), y, " ", Role::Selection);
+            if margin > 0 && group != Some(item.kind) {
+                pen.text(0, y, item.kind.heading(), Role::Heading);
             }
-            let own = |role: Role| if index == at { Role::Selection } else { role };
-            let status = if pen.width() >= 60 { item.status.word() } else { "" };
-            let used = if pen.width() >= 60 { STATUS } else { 2 };
-            pen.text(0, y, &format!("{sign} {status}"), own(role));
-            let id = widget::clip(pen.theme(), item.id.as_str(), usize::from(id_width));
-            let found = !needle.is_empty() && item.contains(&needle);
-            pen.text(used, y, &id, own(if found { Role::Match } else { Role::Text }));
-            let since = item.since_text();
-            let end = pen.width().saturating_sub(u16::try_from(widget::width(&since)).unwrap_or(0));
-            let start = used + id_width + 2;
-            if end > start + 4 {
-                let room = usize::from(end - start - 1);
-                pen.text(start, y, &widget::clip(pen.theme(), item.text.as_str(), room), own(Role::Text));
-                pen.text_before(pen.width(), y, &since, own(Role::Muted));
-            }
+            group = Some(item.kind);
+            self.row(pen, margin, y, item, id_width(all, item.kind, pen.width()), index == at);
         }
     }
+
+    fn row(&self, pen: &mut Pen<'_>, left: u16, y: u16, item: &Item, id_width: u16, chosen: bool) {
+        if chosen {
+            pen.row(left, pen.width(), y, " ", Role::Selection);
+        }
+        let own = |role: Role| if chosen { Role::Selection } else { role };
+        let (sign, role) = mark(pen.theme(), item.status);
+        let wide = pen.width() >= WORDS;
+        let (status, used) = if wide { (item.status.word(item.kind), left + STATUS) } else { ("", left + 2) };
+        pen.text(left, y, &format!("{sign} {status}"), own(role));
+        let id = widget::clip(pen.theme(), item.id.as_str(), usize::from(id_width));
+        let needle = self.needle.to_lowercase();
+        let found = !needle.is_empty() && item.contains(&needle);
+        pen.text(used, y, &id, own(if found { Role::Match } else { Role::Text }));
+        let aside = widget::clip(pen.theme(), &beside(pen.theme(), item), usize::from(pen.width() / 3));
+        let end = pen.width().saturating_sub(u16::try_from(widget::width(&aside)).unwrap_or(0));
+        let start = used + id_width + 2;
+        if end > start + 4 {
+            let room = usize::from(end - start - 1);
+            pen.text(start, y, &widget::clip(pen.theme(), item.text.as_str(), room), own(Role::Text));
+            pen.text_before(pen.width(), y, &aside, own(Role::Muted));
+        }
+    }
+}
+
+/// Are there items of more than one kind?
+fn is_mixed(all: &[Item]) -> bool {
+    all.windows(2).any(|pair| matches!(pair, [one, other] if one.kind != other.kind))
+}
+
+/// Ids of one kind stand in one column.
+fn id_width(all: &[Item], kind: Kind, columns: u16) -> u16 {
+    let ids = all.iter().filter(|item| item.kind == kind).map(|item| widget::width(item.id.as_str()));
+    u16::try_from(ids.max().unwrap_or(0)).unwrap_or(u16::MAX).min(columns / 4)
+}
+
+/// What stands at the end of an item's row: its history, since when it is so, or what it hangs on.
+fn beside(theme: &Theme, item: &Item) -> String {
+    if !item.trend.is_empty() {
+        return spark(theme, &item.trend);
+    }
+    let since = item.since_text();
+    if since.is_empty() { item.aside.to_string() } else { since }
+}
+
+/// Scores from 0 to 1 as a row of small bars, the latest last.
+fn spark(theme: &Theme, scores: &[Exact]) -> String {
+    let levels = theme.glyphs().levels;
+    let shown = scores.get(scores.len().saturating_sub(SPARK)..).unwrap_or_default();
+    let bar = |score: &Exact| {
+        // The lowest bar is one that is seen.
+        let level = (score.to_f64_for_drawing().clamp(0.0, 1.0) * 7.0).round();
+        let index = 1 + (1..8).filter(|step| f64::from(*step) <= level).count();
+        levels.get(index).copied().unwrap_or_default()
+    };
+    shown.iter().map(bar).collect()
 }
 
 /// List and detail: the detail below, or beside a list that needs the rows.
 fn split(area: Rect, items: usize) -> (Rect, Rect) {
     let wanted = u16::try_from(items.max(1)).unwrap_or(u16::MAX);
     if area.width >= BESIDE && wanted > area.height / 2 {
-        let left = area.width * 11 / 20;
+        let left = area.width * 13 / 20;
         let right = Rect { x: area.x + left + 1, width: area.width.saturating_sub(left + 1), ..area };
         return (Rect { width: left, ..area }, right);
     }
@@ -179,10 +244,10 @@ fn mark(theme: &Theme, status: Status) -> (&'static str, Role) {
 fn draw_detail(pen: &mut Pen<'_>, theme: &Theme, item: &Item) {
     let (sign, role) = mark(theme, item.status);
     let head = Line::from(vec![
-        Span::styled(format!("{sign} {} ", item.status.word()), theme.style(role)),
+        Span::styled(format!("{sign} {} ", item.status.word(item.kind)), theme.style(role)),
         Span::styled(item.id.to_string(), theme.style(Role::Title)),
     ]);
-    pen.rule(head, item.kind, Role::Border);
+    pen.rule(head, item.kind.name(), Role::Border);
     let columns = usize::from(pen.width()).saturating_sub(9);
     let mut y = 1;
     let mut say = |name: &str, text: &str, role: Role| {
@@ -203,9 +268,18 @@ fn draw_detail(pen: &mut Pen<'_>, theme: &Theme, item: &Item) {
             say(name, text.as_str(), look);
         }
     }
+    if !item.trend.is_empty() {
+        let scores: Vec<String> = item.trend.iter().map(Exact::to_string).collect();
+        // The latest are the ones that matter, here too.
+        let shown = scores.get(scores.len().saturating_sub(SPARK)..).unwrap_or_default().join(", ");
+        say("trend", &format!("{}  {shown}", spark(theme, &item.trend)), Role::Residual);
+    }
+    for (name, text) in &item.more {
+        say(name, text.as_str(), Role::Text);
+    }
     match &item.proof {
         Some((path, sha)) => say("proof", &format!("{path}#{sha}"), Role::Link),
-        None if item.kind == "criterion" => say("proof", "none yet", Role::Muted),
+        None if item.kind == Kind::Criterion => say("proof", "none yet", Role::Muted),
         None => {}
     }
     let story: Vec<String> = item

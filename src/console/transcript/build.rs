@@ -97,10 +97,14 @@ impl Transcript {
                 self.context.role = Some(started.role);
                 self.context.inputs.clear();
                 self.context.open.clear();
-                let it = state.iteration_number();
+                // Before the first iteration only the steps of a playbook call agents.
+                let when = match state.current.is_none() && state.done.is_empty() {
+                    true => "preparing".to_owned(),
+                    false => format!("iteration {}", state.iteration_number()),
+                };
                 let again = started.paraphrase.map(|n| format!(", paraphrase {n}")).unwrap_or_default();
                 let kind = Kind::Heading {
-                    title: format!("iteration {it}, {}{again}", started.role),
+                    title: format!("{when}, {}{again}", Safe::line(&started.who())),
                     detail: format!("{} ({})", Safe::line(&started.model), Safe::line(&started.agent)),
                 };
                 let item = self.new_item(kind, seq);
@@ -135,7 +139,11 @@ impl Transcript {
             Event::AgentFinished(finished) => {
                 self.drop_live();
                 if finished.end != AgentEnd::Reported {
-                    self.note(seq, Tone::Bad, &format!("{} {}", finished.role, describe_end(&finished.end)));
+                    self.note(
+                        seq,
+                        Tone::Bad,
+                        &format!("{} {}", state.who_finished(finished), describe_end(&finished.end)),
+                    );
                 }
                 self.context.role = None;
             }

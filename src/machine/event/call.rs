@@ -8,7 +8,7 @@ use crate::model::act::Act;
 use crate::model::decimal::Exact;
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
-use crate::model::purpose::Purpose;
+use crate::model::purpose::{self, Purpose};
 pub use crate::model::reply::ReplyMove;
 pub use crate::model::report::Report;
 
@@ -274,6 +274,11 @@ pub struct ReportAccepted {
 impl AgentStarted {
     pub fn purpose(&self) -> Purpose {
         self.purpose.unwrap_or_else(|| self.role.into())
+    }
+
+    /// Who is called and what for, for people; not cleaned.
+    pub fn who(&self) -> String {
+        purpose::who(self.purpose(), self.subject.as_deref())
     }
 }
 

@@ -104,6 +104,16 @@ pub enum Target {
     Prd,
 }
 
+impl Target {
+    /// For people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Vision => "vision",
+            Self::Prd => "PRD",
+        }
+    }
+}
+
 /// One round of refinement, kept before a person is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RoundKept {

@@ -54,11 +54,17 @@ pub fn line(event: &Event) -> Option<(String, Option<bool>)> {
             }
         }
         Event::RoundKept(kept) => {
-            let what = format!("{:?} refinement, round {}", kept.target, kept.round);
-            (format!("{what}: {} issue(s)", kept.issues.len()), None)
+            let what = format!("{} refinement, round {}", kept.target.name(), kept.round);
+            match kept.issues.len() {
+                0 => (format!("{what} is kept"), None),
+                1 => (format!("{what}: 1 issue"), None),
+                count => (format!("{what}: {count} issues"), None),
+            }
         }
         Event::RoundClosed(closed) => {
-            (format!("{:?} refinement, round {}: {}", closed.target, closed.round, closed.how), Some(closed.consensus))
+            let what = format!("{} refinement, round {}", closed.target.name(), closed.round);
+            // No consensus yet is not a failure: another round follows.
+            (format!("{what}: {}", closed.how), closed.consensus.then_some(true))
         }
         Event::ResearchKept(kept) => (format!("research: {}", kept.brief.topic), None),
         Event::GitIntended(_) => return None,

@@ -17,7 +17,9 @@ use crate::console::scene::{Link, Scene};
 use crate::console::theme::Role;
 use crate::console::widget;
 use crate::machine::operator::Pause;
+use crate::machine::run::RunState;
 use crate::model::safe::Safe;
+use crate::model::value::Gate;
 
 use super::Keys;
 use super::arrange::Arrangement;
@@ -31,6 +33,27 @@ pub(super) struct View<'a> {
     pub series: &'a Series,
     pub scale: Scale,
     pub cursor: usize,
+}
+
+/// The step of a playbook that is open; less of it where the agent at work is named with its purpose.
+fn step_tag(run: &RunState, now: &Now<'_>) -> String {
+    let named = match &now.activity {
+        Activity::Reply { .. } | Activity::Tool { .. } | Activity::Agent { .. } => true,
+        Activity::Ended(_)
+        | Activity::Paused { .. }
+        | Activity::Waiting(_)
+        | Activity::Settling(_)
+        | Activity::Stopping(_)
+        | Activity::ServerWait { .. }
+        | Activity::Check { .. }
+        | Activity::State(_) => false,
+    };
+    match (run.open_gate(), &run.value.step) {
+        (Some((number, _)), _) if named => format!("[gate {number} of {}] ", Gate::ALL.len()),
+        (Some((number, gate)), _) => format!("[gate {number} of {}: {}] ", Gate::ALL.len(), gate.title()),
+        (None, Some(step)) if !named => format!("[{}] ", Safe::line(&step.action.to_string())),
+        (None, _) => String::new(),
+    }
 }
 
 impl View<'_> {
@@ -107,11 +130,10 @@ impl View<'_> {
         let for_long = self.how_long(&now.since, "");
         let columns = u16::try_from(widget::width(&for_long)).unwrap_or(0) + 2;
         let room = pen.width().saturating_sub(columns);
-        let step = scene.run.value.step.as_ref().map(|step| format!("[{}] ", Safe::line(&step.action.to_string())));
         let line = Line::from(vec![
             self.span(format!("{} {}", now.glyph(pen.glyphs()), now.subject()), now.role()),
             self.span(" ", Role::Text),
-            self.span(step.unwrap_or_default(), Role::Emphasis),
+            self.span(step_tag(scene.run, &now), Role::Emphasis),
             self.span(now.brief(scene), Role::Text),
         ]);
         pen.line(0, 0, widget::clip_line(scene.theme, line, usize::from(room)));

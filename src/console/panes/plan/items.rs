@@ -9,8 +9,57 @@ use crate::machine::iteration::Iteration;
 use crate::machine::measure;
 use crate::machine::run::RunState;
 use crate::model::criterion::{Criterion, Finding, Proof};
+use crate::model::decimal::Exact;
 use crate::model::loop_file::Playbook;
 use crate::model::safe::Safe;
+
+/// What an item is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Criterion,
+    /// What the run is worth so far.
+    Value,
+    /// Whether the work goes as it should.
+    Course,
+    Epic,
+    Task,
+    Check,
+    Service,
+    /// A round of refinement.
+    Round,
+    Gate,
+}
+
+impl Kind {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Criterion => "criterion",
+            Self::Value => "value",
+            Self::Course => "course",
+            Self::Epic => "epic",
+            Self::Task => "task",
+            Self::Check => "check",
+            Self::Service => "service",
+            Self::Round => "round",
+            Self::Gate => "gate",
+        }
+    }
+
+    /// Of several, in the margin beside them.
+    pub(super) const fn heading(self) -> &'static str {
+        match self {
+            Self::Criterion => "goal",
+            Self::Value => "value",
+            Self::Course => "course",
+            Self::Epic => "epics",
+            Self::Task => "tasks",
+            Self::Check => "checks",
+            Self::Service => "services",
+            Self::Round => "rounds",
+            Self::Gate => "gates",
+        }
+    }
+}
 
 /// How far an item is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +79,28 @@ pub(super) enum Status {
 }
 
 impl Status {
-    pub(super) const fn word(self) -> &'static str {
+    /// The word for it, of this kind of item.
+    pub(super) const fn word(self, kind: Kind) -> &'static str {
+        match (kind, self) {
+            (Kind::Task | Kind::Epic, Self::Met) => "done",
+            (Kind::Epic, Self::Dropped) => "skipped",
+            (Kind::Check, Self::Met) => "passes",
+            (Kind::Check, Self::NotMet) => "fails",
+            (Kind::Gate, Self::Met) => "passed",
+            (Kind::Gate, Self::NotMet) => "failed",
+            (Kind::Round, Self::Met) => "agreed",
+            (Kind::Round, Self::NotAccepted) => "not agreed",
+            (Kind::Value, Self::NotMet) => "not yet",
+            (Kind::Course, Self::Met) => "good",
+            (Kind::Course, Self::NotAccepted) => "look at it",
+            (Kind::Course, Self::NotMet) => "off course",
+            (Kind::Service, Self::Met) => "healthy",
+            (Kind::Service, Self::NotMet) => "not healthy",
+            (_, status) => status.usual_word(),
+        }
+    }
+
+    const fn usual_word(self) -> &'static str {
         match self {
             Self::Met => "met",
             Self::NotMet => "not met",
@@ -54,7 +124,7 @@ pub(super) enum Since {
 /// One thing that has to be true at the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Item {
-    pub kind: &'static str,
+    pub kind: Kind,
     pub id: Safe,
     pub text: Safe,
     pub status: Status,
@@ -70,11 +140,19 @@ pub(super) struct Item {
     pub running: bool,
     /// Met or not, over time.
     pub story: Vec<(String, bool)>,
+    /// Scores from 0 to 1, over time.
+    pub trend: Vec<Exact>,
+    /// What it hangs on, beside it in the list where nothing is said about since when.
+    pub aside: Safe,
+    /// More to know, each with its name.
+    pub more: Vec<(&'static str, Safe)>,
 }
 
 impl Item {
     pub(super) fn contains(&self, lower: &str) -> bool {
-        [&self.id, &self.text, &self.why, &self.how].iter().any(|text| text.as_str().to_lowercase().contains(lower))
+        let more = self.more.iter().map(|(_, text)| text);
+        let mut texts = [&self.id, &self.text, &self.why, &self.how].into_iter().chain(more);
+        texts.any(|text| text.as_str().to_lowercase().contains(lower))
     }
 
     pub(super) fn since_text(&self) -> String {
@@ -87,7 +165,7 @@ impl Item {
 
     pub(super) fn as_text(&self) -> String {
         let proof = self.proof.as_ref().map(|(path, sha)| format!(", proof {path}#{sha}")).unwrap_or_default();
-        format!("{}: {} ({}): {}{proof}", self.id, self.text, self.status.word(), self.why)
+        format!("{}: {} ({}): {}{proof}", self.id, self.text, self.status.word(self.kind), self.why)
     }
 }
 
@@ -125,7 +203,7 @@ fn item(run: &RunState, judged: Option<&Iteration>, criterion: &Criterion) -> It
     let story = story(run, criterion);
     let proof = finding.and_then(|finding| finding.evidence_link.as_ref());
     Item {
-        kind: "criterion",
+        kind: Kind::Criterion,
         id: Safe::line(&criterion.id),
         text: Safe::line(&criterion.text),
         status,
@@ -136,6 +214,9 @@ fn item(run: &RunState, judged: Option<&Iteration>, criterion: &Criterion) -> It
         guards: Safe::line(&criterion.protects.join(", ")),
         running: is_running(run, &criterion.id),
         story: story.into_iter().map(|(when, met)| (name(when), met)).collect(),
+        trend: Vec::new(),
+        aside: Safe::line(""),
+        more: Vec::new(),
     }
 }
 
@@ -174,6 +255,7 @@ fn at_start(run: &RunState, criterion: &Criterion) -> (Status, String) {
         Some(result) if result.end.passed() => (Status::Met, "its check passed before the first iteration".to_owned()),
         Some(result) => (Status::NotMet, format!("{} before the first iteration", result.end.describe())),
         None if criterion.is_judged() => (Status::NotJudged, "the skeptic judges it in each iteration".to_owned()),
+        None if criterion.proof == Proof::ExitGate => (Status::NotJudged, "the exit gate was not tried yet".to_owned()),
         None => (Status::NotJudged, "its check did not run yet".to_owned()),
     }
 }

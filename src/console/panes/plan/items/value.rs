@@ -1,48 +1,61 @@
-//! The value playbook's plan: gates, tasks, verifications, the value and its history, refinement.
+//! The value playbook's plan: the value and its history, the course, tasks, checks, refinement, gates.
+//!
+//! Role: say of each thing what it is, how far it is and why. Not its role: judging any of it. Invariant: text of
+//! agents is made harmless here.
 
-use crate::console::panes::plan::items::{Item, Since, Status};
-use crate::machine::event::{Probe, Target};
+use crate::console::panes::plan::items::{Item, Kind, Since, Status};
+use crate::machine::event::{EpicPut, EpicStatus, Probe, ServiceHealth, Target};
 use crate::machine::run::RunState;
 use crate::machine::value::Round;
 use crate::model::safe::Safe;
 use crate::model::value::{Action, Gate, Outcome, Task, TaskStatus, Verification, VerificationStatus};
+use crate::playbook::value::monitor::{self, Level};
 
 /// Everything this run works off: first what is open in the preparation, then the work, then what it is worth.
 pub(super) fn items(run: &RunState) -> Vec<Item> {
+    let value = &run.value;
     let gates = Gate::ALL.into_iter().map(|gate| gate_item(run, gate));
-    let tasks = run.value.tasks.iter().map(|task| task_item(run, task));
-    let checks = run.value.verifications.values().map(|one| verification_item(run, one));
+    let epics = value.epics.iter().map(epic_item);
+    let tasks = value.tasks.iter().map(|task| task_item(run, task));
+    let checks = value.verifications.values().map(|one| verification_item(run, one));
+    let services = value.services.iter().map(service_item);
     let rounds = [Target::Vision, Target::Prd].into_iter().flat_map(|target| {
-        let rounds = run.value.refinement(target).rounds.iter();
+        let rounds = value.refinement(target).rounds.iter();
         rounds.map(move |round| round_item(target, round))
     });
     // While the run prepares itself, the checklist is what an operator looks for.
-    let preparing = run.value.gates.len() < Gate::ALL.len();
-    let worth = value_item(run).into_iter();
-    if preparing {
-        gates.chain(rounds).chain(tasks).collect()
-    } else {
-        worth.chain(tasks).chain(checks).chain(rounds).chain(gates).collect()
+    if is_preparing(run) {
+        return gates.chain(rounds).chain(epics).chain(tasks).chain(services).collect();
     }
+    let worth = value_item(run).into_iter().chain([course_item(run)]);
+    worth.chain(epics).chain(tasks).chain(checks).chain(services).chain(rounds).chain(gates).collect()
 }
 
 /// One line that says how far it is.
 pub(super) fn title(run: &RunState) -> String {
     let value = &run.value;
-    if value.gates.len() < Gate::ALL.len() {
+    if is_preparing(run) {
         return format!("Plan  {} of {} gates passed", value.gates.len(), Gate::ALL.len());
     }
     let done = value.tasks.iter().filter(|task| task.status.is_settled()).count();
     let score = value.latest_vrc().map_or_else(|| "not checked".to_owned(), |vrc| vrc.value_score.to_string());
+    let course = match monitor::status(run).level {
+        Level::Green => String::new(),
+        level @ (Level::Yellow | Level::Red) => format!(", {}", level.name()),
+    };
     format!(
-        "Plan  {done} of {} tasks done, {} of {} checks pass, value {score}",
+        "Plan  {done} of {} tasks done, {} of {} checks pass, value {score}{course}",
         value.tasks.len(),
         value.count(VerificationStatus::Passed),
         value.verifications.len(),
     )
 }
 
-fn plain(kind: &'static str, id: &str, text: &str, status: Status) -> Item {
+fn is_preparing(run: &RunState) -> bool {
+    run.value.gates.len() < Gate::ALL.len()
+}
+
+fn plain(kind: Kind, id: &str, text: &str, status: Status) -> Item {
     Item {
         kind,
         id: Safe::line(id),
@@ -55,6 +68,18 @@ fn plain(kind: &'static str, id: &str, text: &str, status: Status) -> Item {
         guards: Safe::line(""),
         running: false,
         story: Vec::new(),
+        trend: Vec::new(),
+        aside: Safe::line(""),
+        more: Vec::new(),
+    }
+}
+
+impl Item {
+    /// Something more to know, unless there is nothing to say.
+    fn add(&mut self, name: &'static str, text: &str) {
+        if !text.is_empty() {
+            self.more.push((name, Safe::line(text)));
+        }
     }
 }
 
@@ -68,8 +93,25 @@ fn gate_item(run: &RunState, gate: Gate) -> Item {
         (false, false, Some(Outcome::Failed)) => Status::NotMet,
         (false, false, _) => Status::Waiting,
     };
-    let mut item = plain("gate", gate.name(), gate.title(), status);
+    let mut item = plain(Kind::Gate, gate.name(), gate.title(), status);
     item.why = Safe::line(last.map_or("", |record| record.detail.as_str()));
+    item
+}
+
+fn epic_item(epic: &EpicPut) -> Item {
+    let status = match epic.status {
+        EpicStatus::Pending => Status::Waiting,
+        EpicStatus::InProgress => Status::Working,
+        EpicStatus::Completed => Status::Met,
+        EpicStatus::Skipped => Status::Dropped,
+    };
+    let mut item = plain(Kind::Epic, &(epic.epic + 1).to_string(), &epic.title, status);
+    item.add("value", &epic.value_statement);
+    item.add("brings", &epic.deliverables.join("; "));
+    item.add("done if", &epic.completion_criteria.join("; "));
+    if let Some((answer, words)) = &epic.feedback {
+        item.add("you", &format!("{answer} {words}"));
+    }
     item
 }
 
@@ -81,31 +123,29 @@ fn task_item(run: &RunState, task: &Task) -> Item {
         TaskStatus::Blocked => Status::Blocked,
         TaskStatus::Descoped => Status::Dropped,
     };
-    let mut item = plain("task", &task.id, &task.description, status);
-    let mut why = vec![task.acceptance.clone()];
-    why.extend(task.blocked_reason.clone());
-    if task.retries > 0 {
-        why.push(format!("{} failed attempt(s)", task.retries));
-    }
-    if !task.notes.is_empty() {
-        why.push(task.notes.clone());
-    }
+    let mut item = plain(Kind::Task, &task.id, &task.description, status);
+    let failed = match task.retries {
+        0 => None,
+        1 => Some("1 failed attempt".to_owned()),
+        count => Some(format!("{count} failed attempts")),
+    };
+    let notes = Some(task.notes.clone()).filter(|notes| !notes.is_empty());
+    let why: Vec<String> = task.blocked_reason.clone().into_iter().chain(failed).chain(notes).collect();
     item.why = Safe::line(&why.join("; "));
-    let mut how = Vec::new();
+    item.add("accept", &task.acceptance);
+    item.add("value", &task.value);
     if let Some(check) = &task.check {
-        how.push(format!("$ {}", check.join(" ")));
+        item.add("check", &format!("$ {}", check.join(" ")));
     }
-    if !task.dependencies.is_empty() {
-        how.push(format!("after {}", task.dependencies.join(", ")));
-    }
-    if let Some(phase) = &task.phase {
-        how.push(format!("phase {phase}"));
-    }
+    item.add("after", &task.dependencies.join(", "));
+    item.add("phase", task.phase.as_deref().unwrap_or_default());
+    item.add("files", &task.files_expected.join(", "));
     if !task.source.is_planned() {
-        how.push(format!("from {}", task.source.name()));
+        item.add("from", task.source.name());
     }
-    item.how = Safe::line(&how.join("; "));
-    item.guards = Safe::line(&task.files_expected.join(", "));
+    let phase = task.phase.as_ref().map(|phase| format!("phase {phase}"));
+    let after = (!task.dependencies.is_empty()).then(|| format!("after {}", task.dependencies.join(", ")));
+    item.aside = Safe::line(&phase.into_iter().chain(after).collect::<Vec<_>>().join(", "));
     item.since = task.done_in.and_then(|step| iteration_of(run, step)).map(Since::Iteration);
     item.running = is_running(run, &Probe::Task(task.id.clone()));
     item
@@ -118,54 +158,81 @@ fn verification_item(run: &RunState, one: &Verification) -> Item {
         VerificationStatus::Pending => Status::Waiting,
         VerificationStatus::Blocked => Status::Blocked,
     };
-    let mut item = plain("check", &one.id, &one.path, status);
+    // What it says is worth more in a list than where it is.
     let last = one.failures.last().filter(|_| one.status != VerificationStatus::Passed);
-    let tried = format!("{} run(s), {} fix attempt(s)", one.runs, one.fix_attempts);
-    item.why = Safe::line(
-        &last.map_or_else(|| tried.clone(), |failure| format!("{}: {} ({tried})", failure.end, failure.excerpt)),
-    );
-    let requires = if one.requires.is_empty() { String::new() } else { format!(" after {}", one.requires.join(", ")) };
-    item.how = Safe::line(&format!("a script of the category {}{requires}", one.category));
+    let text = last.map_or_else(|| one.path.clone(), |failure| format!("{}: {}", failure.end, failure.excerpt));
+    let mut item = plain(Kind::Check, &one.id, &text, status);
+    if last.is_some() {
+        item.add("script", &one.path);
+    }
+    let runs = if one.runs == 1 { "1 run".to_owned() } else { format!("{} runs", one.runs) };
+    item.add("tried", &format!("{runs}, {} of at most {} fixes", one.fix_attempts, monitor::fix_limit(run)));
+    item.add("after", &one.requires.join(", "));
+    if one.researched {
+        item.add("help", "it was researched");
+    }
     item.since = one.first_passed_in.and_then(|step| iteration_of(run, step)).map(Since::Iteration);
+    item.since = item.since.filter(|_| status == Status::Met);
     item.running = is_running(run, &Probe::Verification(one.id.clone()));
     item
+}
+
+fn service_item(service: &ServiceHealth) -> Item {
+    let status = if service.healthy { Status::Met } else { Status::NotMet };
+    plain(Kind::Service, &service.name, &service.detail, status)
 }
 
 fn value_item(run: &RunState) -> Option<Item> {
     let vrc = run.value.latest_vrc()?;
     let status = if run.value.exit_gate_passed.is_some() { Status::Met } else { Status::NotMet };
-    let text = format!(
-        "{} of {} deliverables verified, {}",
-        vrc.deliverables_verified,
-        vrc.deliverables_total,
-        vrc.recommendation.name()
-    );
-    let mut item = plain("value", &format!("value {}", vrc.value_score), &text, status);
-    let gaps = vrc.gaps.iter().map(|gap| format!("{}: {}", gap.severity.name(), gap.description));
-    let words: Vec<String> = std::iter::once(vrc.summary.clone()).chain(gaps).collect();
-    item.why = Safe::line(&words.join("; "));
-    let scores: Vec<String> = run.value.vrcs.iter().map(|vrc| vrc.value_score.to_string()).collect();
-    item.how = Safe::line(&format!("so far {}", scores.join(" → ")));
+    let (verified, total) = (vrc.deliverables_verified, vrc.deliverables_total);
+    let text = format!("{verified} of {total} deliverables verified, {}", vrc.recommendation.name());
+    let mut item = plain(Kind::Value, &vrc.value_score.to_string(), &text, status);
+    item.why = Safe::line(&vrc.summary);
+    for gap in &vrc.gaps {
+        item.add("gap", &format!("{}: {}", gap.severity.name(), gap.description));
+    }
+    item.trend = run.value.vrcs.iter().filter(|vrc| !vrc.carried).map(|vrc| vrc.value_score).collect();
     Some(item)
 }
 
-fn round_item(target: Target, round: &Round) -> Item {
-    let what = match target {
-        Target::Vision => "vision",
-        Target::Prd => "prd",
+fn course_item(run: &RunState) -> Item {
+    let found = monitor::status(run);
+    let status = match found.level {
+        Level::Green => Status::Met,
+        Level::Yellow => Status::NotAccepted,
+        Level::Red => Status::NotMet,
     };
+    let text = match found.triggers.iter().max_by_key(|trigger| trigger.level) {
+        Some(worst) => worst.detail.clone(),
+        None => "nothing stands out".to_owned(),
+    };
+    let mut item = plain(Kind::Course, found.level.name(), &text, status);
+    for trigger in &found.triggers {
+        let name = trigger.pattern.name().replace('_', " ");
+        item.add("sign", &format!("{}, {name}: {}", trigger.level.name(), trigger.detail));
+    }
+    if !run.value_settings().process_monitor {
+        item.add("monitor", "is switched off: nothing follows from this");
+    }
+    item
+}
+
+fn round_item(target: Target, round: &Round) -> Item {
     let status = match &round.closed {
         Some(closed) if closed.consensus => Status::Met,
-        Some(_) => Status::NotMet,
+        Some(_) => Status::NotAccepted,
         None => Status::Working,
     };
     let closed = round.closed.as_ref().map_or("open", |closed| closed.how.as_str());
-    let text = format!("round {}: {closed}", round.kept.round);
-    let mut item = plain("round", what, &text, status);
-    let issues: Vec<String> = round.kept.issues.iter().map(|issue| issue.text.clone()).collect();
-    let reason = round.kept.validation.as_ref().map(|validation| validation.reason.clone());
-    let reason = reason.or_else(|| round.kept.critique.as_ref().map(|critique| critique.reason.clone()));
-    item.why = Safe::line(&reason.into_iter().chain(issues).collect::<Vec<_>>().join("; "));
+    let reason = round.kept.validation.as_ref().map(|validation| validation.reason.as_str());
+    let reason = reason.or_else(|| round.kept.critique.as_ref().map(|critique| critique.reason.as_str()));
+    let id = format!("{} {}", target.name(), round.kept.round);
+    let mut item = plain(Kind::Round, &id, closed, status);
+    item.why = Safe::line(reason.unwrap_or_default());
+    for issue in &round.kept.issues {
+        item.add("issue", &issue.text);
+    }
     item
 }
 
