@@ -113,8 +113,7 @@ fn services(run: &RunState) -> Option<Verdict> {
         return Some(Verdict::Step(Action::ServiceFix { services: down }, why));
     }
     let looked_at = in_vain.iter().any(|record| is_correction(&record.action));
-    // A service alone never ends a run: without corrections left the others go on without it.
-    (!looked_at && corrections_left(run)).then(|| correct(run, format!("{fixes} service fixes in a row did not help: {names}")))
+    (!looked_at).then(|| correct(run, format!("{fixes} service fixes in a row did not help: {names}")))
 }
 
 // P2. Too many steps that moved nothing.
