@@ -111,7 +111,8 @@ pub fn correction(action: &str, fields: Value) -> Value {
 }
 
 pub fn research(findings: &str, alternatives: &[&str]) -> Value {
-    let input = json!({"topic": "How it is done", "findings": findings, "sources": ["a book"], "alternatives": alternatives});
+    let input =
+        json!({"topic": "How it is done", "findings": findings, "sources": ["a book"], "alternatives": alternatives});
     call("report_research", input)
 }
 

@@ -96,7 +96,8 @@ fn escalate_asks_a_person() {
 
 #[test]
 fn escalate_and_quit_ends() {
-    let ran = advised(&[correction("escalate", json!({}))]).run().expect(3).answer(&["d1", "quit"]).expect(1).verified();
+    let ran =
+        advised(&[correction("escalate", json!({}))]).run().expect(3).answer(&["d1", "quit"]).expect(1).verified();
     assert_eq!(ran.halted()["reason"], "HUMAN_QUIT");
 }
 
@@ -143,7 +144,8 @@ fn spoilt(nth: u32, label: &str) -> Case {
 fn rollback_puts_the_files_back() {
     // A first run shows where the checkpoint is and which value check comes after the spoiling task.
     let shown = run(repository(spoilt(100, "nowhere"))).expect(0);
-    let labels: Vec<Value> = shown.events("git.finished").iter().map(|done| done["operation"]["label"].clone()).collect();
+    let labels: Vec<Value> =
+        shown.events("git.finished").iter().map(|done| done["operation"]["label"].clone()).collect();
     let label = labels.iter().filter_map(Value::as_str).find(|label| label.starts_with("qc-")).unwrap();
     let work = shown.work();
     let spoiling = work.iter().rposition(|action| action == "execute").unwrap();

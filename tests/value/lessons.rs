@@ -59,20 +59,20 @@ fn never_satisfied() -> Case {
 
 #[test]
 fn evaluations_cannot_make_work_without_end() {
-    let ran = partial(never_satisfied().set("max_tasks", json!(5)).declare("budget", json!({"max_iterations": 60})).run());
+    let ran =
+        partial(never_satisfied().set("max_tasks", json!(5)).declare("budget", json!({"max_iterations": 60})).run());
     assert_eq!(created(&ran, "critical_eval"), 3, "{:#?}", ran.log());
     assert!(ran.log().iter().any(|line| line.contains("the limit is 5")), "{:#?}", ran.log());
     // Without a limit of tasks it is the limit of steps.
-    let ran = partial(never_satisfied().set("max_steps", json!(12)).declare("budget", json!({"max_iterations": 60})).run());
+    let ran =
+        partial(never_satisfied().set("max_steps", json!(12)).declare("budget", json!({"max_iterations": 60})).run());
     assert!(created(&ran, "critical_eval") <= 12, "{:#?}", ran.log());
 }
 
 #[test]
 fn coherence_cannot_make_work_without_end() {
     // Nothing ever fits together; each look finds as much as it may, and nothing that was there before.
-    let flaw = |description: &&str| {
-        json!({"dimension": "resilience", "severity": "CRITICAL", "description": description, "suggested_action": description})
-    };
+    let flaw = |description: &&str| json!({"dimension": "resilience", "severity": "CRITICAL", "description": description, "suggested_action": description});
     let mut case = Case::new().set("max_task_retries", json!(5)).set("coherence_interval", json!(1));
     for (nth, flaws) in (1..).zip(FLAWS.chunks(4)) {
         let findings: Vec<Value> = flaws.iter().map(flaw).collect();
@@ -126,7 +126,8 @@ fn a_service_that_comes_up_again_is_left_alone() {
 #[test]
 fn a_failure_that_comes_and_goes_resets_no_research() {
     // Whoever mends the one check breaks the other: the set of failures changes with every fix.
-    let scripts = [script("unit/a", "f.txt", "aa"), script("unit/b", "f.txt", "bb"), script("value/two", "two.txt", "two")];
+    let scripts =
+        [script("unit/a", "f.txt", "aa"), script("unit/b", "f.txt", "bb"), script("value/two", "two.txt", "two")];
     let mut case = Case::new()
         .declare("budget", json!({"max_iterations": 60}))
         .set("max_fix_attempts", json!(2))
@@ -168,10 +169,7 @@ fn a_strategy_raises_no_limit() {
         .on("course_correct", turns(&[&[correction("restructure", json!({}))]]))
         .on(
             "process_monitor",
-            turns(&[
-                &[change("STRATEGY_CHANGE", json!({"max_fix_attempts": "9"}))],
-                &[change("CONTINUE", json!({}))],
-            ]),
+            turns(&[&[change("STRATEGY_CHANGE", json!({"max_fix_attempts": "9"}))], &[change("CONTINUE", json!({}))]]),
         )
         .run();
     let ran = partial(ran);
@@ -221,9 +219,9 @@ fn gaps_of_a_value_check_wait_for_the_plan() {
     // Each was made when nothing of the plan waited any more.
     let events = ran.bench.events();
     let made = events.iter().position(|(kind, data)| kind == "task.put" && data["task"]["source"] == "vrc").unwrap();
-    let finished = events.iter().position(|(kind, data)| {
-        kind == "task.put" && data["task"]["id"] == "T2" && data["task"]["status"] == "done"
-    });
+    let finished = events
+        .iter()
+        .position(|(kind, data)| kind == "task.put" && data["task"]["id"] == "T2" && data["task"]["status"] == "done");
     assert!(finished.unwrap() < made);
 }
 
@@ -281,13 +279,13 @@ fn a_value_score_out_of_range_is_sent_back() {
     percent["input"]["value_score"] = json!(100);
     let text = vrc("85", "CONTINUE", json!([]));
     let right = vrc("0.85", "CONTINUE", json!([]));
-    let ran = Case::new()
-        .on("vrc", turns(&[&[percent.clone()], &[text.clone()], &[right]]))
-        .run()
-        .expect(0)
-        .verified();
-    let scores: Vec<Value> = ran.events("vrc.taken").into_iter().map(|taken| taken["vrc"]["value_score"].clone()).collect();
-    assert!(scores.contains(&json!("0.85")) && !scores.contains(&json!("100")) && !scores.contains(&json!("85")), "{scores:?}");
+    let ran = Case::new().on("vrc", turns(&[&[percent.clone()], &[text.clone()], &[right]])).run().expect(0).verified();
+    let scores: Vec<Value> =
+        ran.events("vrc.taken").into_iter().map(|taken| taken["vrc"]["value_score"].clone()).collect();
+    assert!(
+        scores.contains(&json!("0.85")) && !scores.contains(&json!("100")) && !scores.contains(&json!("85")),
+        "{scores:?}"
+    );
     for words in ["`value_score` is `100`", "`value_score` is `85`"] {
         assert!(told(&ran, words), "the agent is told: {words}");
     }

@@ -77,7 +77,11 @@ fn an_amendment_that_a_person_rejects_leaves_the_prd_as_it_is() {
 
 fn hard() -> Case {
     Case::new()
-        .on_nth("vision_validate", 1, turns(&[&[needs_revision(&[("V1", "HARD", "no_problem"), ("V2", "SOFT", "adoption_risk")])]]))
+        .on_nth(
+            "vision_validate",
+            1,
+            turns(&[&[needs_revision(&[("V1", "HARD", "no_problem"), ("V2", "SOFT", "adoption_risk")])]]),
+        )
         .on("vision_research", turns(&[&[research("There are readers.", &["V1: name the readers."])]]))
 }
 

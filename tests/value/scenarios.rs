@@ -99,7 +99,8 @@ fn stuck_state_recovery() {
         .run()
         .expect(0)
         .verified();
-    let order: Vec<String> = ran.work().into_iter().filter(|action| action != "vrc" && action != "plan_health").collect();
+    let order: Vec<String> =
+        ran.work().into_iter().filter(|action| action != "vrc" && action != "plan_health").collect();
     let way = ["fix", "fix", "research", "fix", "fix", "course_correct", "execute", "run_qc"];
     assert!(order.windows(way.len()).any(|part| part == way), "{order:?}");
     assert_eq!(ran.calls("research"), 1);
@@ -128,10 +129,8 @@ fn partial(ran: Ran) -> Ran {
 fn a_token_budget_that_runs_out_in_a_task_is_partial() {
     // Far more tokens than everything else together.
     let dear = json!([{"text": "I think long.", "calls": [write("two.txt", "tw")], "usage": {"output": 9_000_000}}]);
-    let ran = Case::new()
-        .declare("budget", json!({"max_total_tokens": 8_000_000}))
-        .on_subject("execute", "T2", dear)
-        .run();
+    let ran =
+        Case::new().declare("budget", json!({"max_total_tokens": 8_000_000})).on_subject("execute", "T2", dear).run();
     let ran = partial(ran);
     assert!(ran.halted()["detail"].as_str().unwrap().contains("tokens"), "{}", ran.halted());
     // What was in progress is claimed by nobody.
@@ -145,10 +144,8 @@ fn a_token_budget_that_is_nearly_spent_leads_straight_to_the_exit_gate() {
         {"text": "I think long.", "calls": [write("one.txt", "one\n")], "usage": {"output": 7_700_000}},
         {"text": "Done.", "calls": [complete("T1")]},
     ]);
-    let ran = Case::new()
-        .declare("budget", json!({"max_total_tokens": 8_000_000}))
-        .on_subject("execute", "T1", dear)
-        .run();
+    let ran =
+        Case::new().declare("budget", json!({"max_total_tokens": 8_000_000})).on_subject("execute", "T1", dear).run();
     let ran = partial(ran);
     assert_eq!(ran.steps("execute"), 1, "{:#?}", ran.log());
     assert_eq!(ran.steps("exit_gate"), 1, "{:#?}", ran.log());
@@ -245,8 +242,9 @@ fn coherence_degradation() {
     }
     let ran = case.run().expect(0).verified();
     assert_eq!(ran.steps("coherence_eval"), 1 + usize::from(ran.calls("coherence_eval") > 1), "{:#?}", ran.log());
-    let made = ran.events("task.put").iter().any(|put| {
-        put["task"]["source"] == "coherence" && put["task"]["status"] == "done"
-    });
+    let made = ran
+        .events("task.put")
+        .iter()
+        .any(|put| put["task"]["source"] == "coherence" && put["task"]["status"] == "done");
     assert!(made, "{:#?}", ran.log());
 }

@@ -81,8 +81,8 @@ fn a_new_text_of_the_prd() {
 
 #[test]
 fn a_vision_with_risks() {
-    let case = Case::new()
-        .on_nth("vision_validate", 1, turns(&[&[needs_revision(&[("V1", "SOFT", "adoption_risk")])]]));
+    let case =
+        Case::new().on_nth("vision_validate", 1, turns(&[&[needs_revision(&[("V1", "SOFT", "adoption_risk")])]]));
     goes_on(case, "vision", "V1 is in the way.", &["acknowledge"]);
 }
 
@@ -100,8 +100,10 @@ fn a_guard_that_was_changed() {
     // The task edits the script that judges a criterion of loop.yaml, and the criterion turns green.
     let judged = json!([{"id": "judged", "text": "It is judged.", "check": ["sh", "check.sh"]}]);
     let work = turns(&[&[sh("echo 'exit 0' > check.sh")], &[write("one.txt", "one\n")], &[complete("T1")]]);
-    let case =
-        Case::new().file("check.sh", "exit 1\n").declare("acceptance_criteria", judged).on_subject("execute", "T1", work);
+    let case = Case::new()
+        .file("check.sh", "exit 1\n")
+        .declare("acceptance_criteria", judged)
+        .on_subject("execute", "T1", work);
     goes_on(case, "tampering", "check.sh", &["accept"]);
 }
 
