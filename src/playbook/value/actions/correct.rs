@@ -18,6 +18,7 @@ use crate::playbook::value::{finished, monitor};
 
 use super::ask::{self, MAX_DETAIL, cut};
 use super::evaluate::describe;
+use super::qc::services_once;
 
 pub fn next(run: &RunState, step: &OpenStep) -> Option<Todo> {
     if step.calls_for(Purpose::CourseCorrect) == 0 {
@@ -124,10 +125,7 @@ fn next_in_rollback(run: &RunState, step: &OpenStep, correction: &CourseCorrecti
             Some(Todo::Effect(Effect::Git(GitOperation::Restore { commit: checkpoint.commit.clone(), why })))
         }
         // Other files may mean other services.
-        Some(done) if done.problem.is_none() => {
-            let declared = run.value.context.as_ref().is_some_and(|context| !context.services.is_empty());
-            (declared && step.services.is_none()).then_some(Todo::Effect(Effect::CheckServices))
-        }
+        Some(done) if done.problem.is_none() => services_once(run, step),
         Some(_) => None,
     }
 }
