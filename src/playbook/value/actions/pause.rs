@@ -19,13 +19,14 @@ use crate::model::value::{Outcome, Task, TaskStatus};
 use crate::playbook::value::finished;
 
 use super::ask::{self, MAX_ASKED, cut};
+use super::execute::blocked_for_person;
 
 /// Seconds the command that proves it may take.
 const VERIFY_SECONDS: u64 = 30;
 
 pub fn next(run: &RunState, step: &OpenStep) -> Option<Todo> {
     let task = awaited(run)?;
-    let known = !step.decisions.is_empty() || request(step).is_some();
+    let known = !step.decisions.is_empty() || request(run, step, task).is_some();
     (!known && step.calls_for(Purpose::InteractivePause) == 0).then(|| Todo::StartAgent {
         purpose: Purpose::InteractivePause,
         paraphrase: None,
@@ -50,18 +51,21 @@ fn waiting<'a>(run: &'a RunState, task: &'a Task) -> impl Iterator<Item = &'a Ta
     run.value.tasks.iter().filter(|one| one.needs_person() && one.blocked_reason == task.blocked_reason)
 }
 
-/// What was asked for in so many words.
-fn request(step: &OpenStep) -> Option<&HumanActionRequest> {
-    match step.last_report(Tool::RequestHumanAction) {
-        Some(Structured::RequestHumanAction(request)) => Some(request),
-        _ => None,
+/// What was asked for in so many words: in this step, or by the call that blocked the task.
+fn request<'a>(run: &'a RunState, step: &'a OpenStep, task: &Task) -> Option<&'a HumanActionRequest> {
+    if let Some(Structured::RequestHumanAction(request)) = step.last_report(Tool::RequestHumanAction) {
+        return Some(request);
     }
+    let blocked_it = |request: &&HumanActionRequest| {
+        request.blocked_task_id == task.id && blocked_for_person(task, request).blocked_reason == task.blocked_reason
+    };
+    run.value.human_requests.iter().rev().find(blocked_it)
 }
 
 fn decide_action(run: &RunState, step: &OpenStep, task: &Task) -> Vec<Event> {
     if step.decisions.is_empty() {
         let why = format!("{} cannot go on without it", ask::list(waiting(run, task).map(|one| one.id.as_str())));
-        return match ask::ask(run, action(step, task), why) {
+        return match ask::ask(run, action(run, step, task), why) {
             Some(asked) => vec![asked],
             None => give_up(run, step, task),
         };
@@ -78,10 +82,10 @@ fn decide_action(run: &RunState, step: &OpenStep, task: &Task) -> Vec<Event> {
     }
 }
 
-fn action(step: &OpenStep, task: &Task) -> Request {
+fn action(run: &RunState, step: &OpenStep, task: &Task) -> Request {
     let reason = task.blocked_reason.as_deref().unwrap_or_default();
     let reason = reason.strip_prefix(HUMAN_ACTION).unwrap_or(reason).trim();
-    let (instructions, verify) = match request(step) {
+    let (instructions, verify) = match request(run, step, task) {
         Some(request) if !request.instructions.trim().is_empty() => (
             format!("{}\n{}", request.action.trim(), request.instructions.trim()),
             request.verification_command.clone(),

@@ -9,7 +9,8 @@ use crate::model::value::{Outcome, VerificationStatus as Status};
 use crate::playbook::value::testing::{LOOP, verification};
 
 fn correction(action: &str) -> Structured {
-    report(Tool::ReportCourseCorrection, json!({ "action": action, "reason": "it goes nowhere" }))
+    let input = json!({ "action": action, "reason": "it goes nowhere", "rollback_to_checkpoint": "qc-1" });
+    report(Tool::ReportCourseCorrection, input)
 }
 
 /// One check passes, one is at its limit.
@@ -136,7 +137,9 @@ fn rollbacks_are_bounded_and_need_a_place_to_go_to() {
         let mut sim = with_checkpoint();
         prepare(&mut sim);
         let input = json!({ "action": "rollback", "reason": "r", "rollback_to_checkpoint": label });
-        let finished = correct(&mut sim, vec![report(Tool::ReportCourseCorrection, input)]);
+        // Past the tool's own check: a label that is left out means the newest.
+        let correction = Structured::ReportCourseCorrection(serde_json::from_value(input).unwrap());
+        let finished = correct(&mut sim, vec![correction]);
         assert_eq!(finished.outcome, Outcome::NoProgress);
         assert_eq!(status(&sim, "T3"), TaskStatus::Done);
         finished.detail

@@ -163,7 +163,7 @@ fn the_missing_value_must_be_small_enough_for_a_certificate() {
 
 fn gaps() -> serde_json::Value {
     json!([
-        { "id": "g 1!", "description": "no help", "severity": "blocking", "suggested_task": "Write a help page." },
+        { "id": "g1", "description": "no help", "severity": "blocking", "suggested_task": "Write a help page." },
         { "id": "", "description": "dull", "severity": "polish", "suggested_task": "Choose other colours for it." },
         { "id": "", "description": "slow", "severity": "degraded", "suggested_task": "Start within one second." },
         { "id": "g4", "description": "vague", "severity": "critical" },

@@ -151,7 +151,7 @@ fn critical_incoherence_becomes_at_most_three_tasks() {
     let finding = |n: usize, severity: &str| {
         let what =
             ["Merge both parsers.", "Rename the modules.", "Drop the cache.", "One error type.", "Sort imports."];
-        json!({ "dimension": "structure", "severity": severity, "description": "d", "suggested_action": what[n] })
+        json!({ "dimension": "structural_integrity", "severity": severity, "description": "d", "suggested_action": what[n] })
     };
     let findings: Vec<Value> = [(0, "WARNING"), (1, "CRITICAL"), (2, "CRITICAL"), (3, "CRITICAL"), (4, "CRITICAL")]
         .map(|(n, severity)| finding(n, severity))
