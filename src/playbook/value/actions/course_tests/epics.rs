@@ -24,6 +24,7 @@ fn at_the_boundary(summary: Option<Structured>) -> Sim {
     let statuses = [EpicStatus::InProgress, EpicStatus::Pending, EpicStatus::Pending];
     sim.run.value.epics = (0..).zip(statuses).map(|(number, status)| epic(number, status)).collect();
     sim.task("T1", TaskStatus::Done, &[]);
+    sim.run.value.steps_begun = 7;
     begin(&mut sim, Action::EpicBoundary { epic: 0 });
     match summary {
         Some(summary) => sim.agent(Purpose::EpicSummary, vec![summary]),

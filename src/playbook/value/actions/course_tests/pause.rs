@@ -1,7 +1,8 @@
 //! INTERACTIVE_PAUSE.
 
 use super::*;
-use crate::machine::event::{DecisionAnswered, DecisionAsked, DecisionSettled};
+use crate::machine::event::{DecisionAnswered, DecisionSettled};
+use crate::machine::operator::{Decision, DecisionStatus};
 use crate::machine::step::{self, Input};
 use crate::model::decision::{Answer, DecisionId, MAX_DECISIONS, Request};
 use crate::model::loop_file;
@@ -117,17 +118,39 @@ fn where_no_task_waits_a_person_is_asked_for_a_word_and_nothing_more_is_granted(
 #[test]
 fn a_run_that_may_ask_no_more_does_not_come_back_to_the_pause() {
     let mut sim = waiting();
+    let asked_before = Decision {
+        id: DecisionId(1),
+        request: Request::Question { question: "?".into(), choices: Vec::new() },
+        why: String::new(),
+        asked_by: None,
+        asked_ts: String::new(),
+        status: DecisionStatus::Closed,
+        answer: None,
+        checks: 0,
+        last_check: None,
+        detail: String::new(),
+    };
+    sim.run.operator.decisions = vec![asked_before; MAX_DECISIONS];
     begin(&mut sim, Action::InteractivePause);
-    for _ in 0..MAX_DECISIONS {
-        let request = Request::Question { question: "?".into(), choices: Vec::new() };
-        let id = sim.run.operator.next_id();
-        sim.record(DecisionAsked { id, request, why: String::new(), asked_by: None });
-        sim.answer(Answer::Text("so".into()));
-    }
-    sim.run.value.step.as_mut().unwrap().decisions.clear();
     sim.agent(Purpose::InteractivePause, vec![instructions()]);
     assert_eq!(finish(&mut sim).outcome, Outcome::Neutral);
     let first = sim.run.value.task("T1").unwrap();
     assert!(first.status == TaskStatus::Blocked && !first.needs_person(), "{first:?}");
     assert!(sim.run.value.task("T3").unwrap().needs_person());
+}
+
+#[test]
+fn the_request_that_blocked_the_task_needs_no_other_agent() {
+    let mut sim = waiting();
+    sim.run.value.tasks[0].blocked_reason = Some("HUMAN_ACTION: Get a key.".into());
+    let Structured::RequestHumanAction(of_builder) = instructions() else { panic!() };
+    sim.run.value.human_requests.push(of_builder);
+    begin(&mut sim, Action::InteractivePause);
+    assert_eq!(sim.settle(), Todo::AwaitPerson);
+    assert!(matches!(asked(&sim), Request::HumanAction { verify: Some(_), .. }));
+    sim.answer(Answer::Done);
+    let (id, check) = (DecisionId(1), Some(result(true)));
+    sim.record(DecisionSettled { id, closed: true, check, detail: String::new() });
+    finish(&mut sim);
+    assert_eq!((status(&sim, "T1"), status(&sim, "T2")), (TaskStatus::Pending, TaskStatus::Blocked));
 }
