@@ -115,7 +115,7 @@ pub fn describe(state: &RunState, event: &Event) -> Told {
             let when = match finished.phase {
                 Phase::Baseline => "start".to_owned(),
                 Phase::Scouted => format!("{it} before"),
-                Phase::Iteration => format!("{it}"),
+                Phase::Iteration => it.clone(),
                 Phase::Replay(k) => format!("{it} replay {k}"),
                 Phase::Gate => format!("{it} gate"),
                 Phase::Step(step) => format!("step {step}"),

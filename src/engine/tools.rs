@@ -448,7 +448,12 @@ impl Permission {
 
 /// The part of an input that tells most.
 fn summary(name: &str, input: &Value) -> String {
-    let telling = ["command", "pattern", "path"].iter().find_map(|key| input.get(key).and_then(Value::as_str));
-    let text = flatten(telling.unwrap_or(name));
+    let text_of = |key: &str| input.get(key).and_then(Value::as_str);
+    let telling = ["command", "pattern", "path"].into_iter().find_map(text_of).map(str::to_owned);
+    // Of the plan's tools: what happens to which task, or what was found.
+    let task =
+        || text_of("task_id").map(|task| text_of("action").map_or(task.to_owned(), |act| format!("{act} {task}")));
+    let found = || ["verdict", "recommendation", "topic"].into_iter().find_map(text_of).map(str::to_owned);
+    let text = flatten(&telling.or_else(task).or_else(found).unwrap_or_else(|| name.to_owned()));
     if text.chars().count() > MAX_SUMMARY { text.chars().take(MAX_SUMMARY).chain(['…']).collect() } else { text }
 }

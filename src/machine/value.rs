@@ -677,8 +677,8 @@ impl RunState {
 
     /// Who a call was that has just ended, and what for. For people; not cleaned.
     pub fn who_finished(&self, finished: &AgentFinished) -> String {
-        let calls = self.value.step.iter().flat_map(|step| step.calls.iter().rev());
-        let call = calls.into_iter().find(|call| call.key == finished.call);
+        let mut calls = self.value.step.iter().flat_map(|step| step.calls.iter().rev());
+        let call = calls.find(|call| call.key == finished.call);
         call.map_or_else(|| finished.role.to_string(), |call| purpose::who(call.purpose, call.subject.as_deref()))
     }
 }

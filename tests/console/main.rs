@@ -34,3 +34,4 @@ mod resize;
 mod secrets;
 mod signals;
 mod stop;
+mod value;

@@ -39,12 +39,16 @@ fn nothing_is_written_while_nothing_changes() {
     in_the_inbox.press("i");
     in_the_inbox.sees("Which colour?");
 
+    let visionary = Stage::empty();
+    let mut in_a_gate = visionary.screen(&["demo", "value", "--into", ".", "--speed", "20"]);
+    in_a_gate.sees("1 waiting");
+
     let over = Stage::of(Case::two_steps());
     let mut ended = over.screen(&["run", "--start"]);
     ended.sees_end("CONVERGED");
 
-    let places = ["ready", "a decision waits", "the inbox is open", "the run has ended"];
-    let screens = [&before_the_start, &waiting, &in_the_inbox, &ended];
+    let places = ["ready", "a decision waits", "the inbox is open", "a gate waits", "the run has ended"];
+    let screens = [&before_the_start, &waiting, &in_the_inbox, &in_a_gate, &ended];
     let before = screens.map(settled);
     std::thread::sleep(SILENCE);
     for ((place, screen), before) in places.iter().zip(screens).zip(before) {
@@ -63,6 +67,8 @@ fn nothing_is_written_while_nothing_changes() {
         screen.ends_with(0);
         stage.verify(0);
     }
+    visionary.nightloop(&["answer", "d1", "quit"]).expect(0);
+    in_a_gate.wait_for("the run to end", |_| visionary.count("run.halted") == 1);
     ended.press("q");
     ended.ends_with(0);
     over.verify(0);

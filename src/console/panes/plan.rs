@@ -301,3 +301,5 @@ fn draw_detail(pen: &mut Pen<'_>, theme: &Theme, item: &Item) {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod value_tests;

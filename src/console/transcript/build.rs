@@ -98,9 +98,10 @@ impl Transcript {
                 self.context.inputs.clear();
                 self.context.open.clear();
                 // Before the first iteration only the steps of a playbook call agents.
-                let when = match state.current.is_none() && state.done.is_empty() {
-                    true => "preparing".to_owned(),
-                    false => format!("iteration {}", state.iteration_number()),
+                let when = if state.current.is_none() && state.done.is_empty() {
+                    "preparing".to_owned()
+                } else {
+                    format!("iteration {}", state.iteration_number())
                 };
                 let again = started.paraphrase.map(|n| format!(", paraphrase {n}")).unwrap_or_default();
                 let kind = Kind::Heading {

@@ -255,7 +255,9 @@ fn at_start(run: &RunState, criterion: &Criterion) -> (Status, String) {
         Some(result) if result.end.passed() => (Status::Met, "its check passed before the first iteration".to_owned()),
         Some(result) => (Status::NotMet, format!("{} before the first iteration", result.end.describe())),
         None if criterion.is_judged() => (Status::NotJudged, "the skeptic judges it in each iteration".to_owned()),
-        None if criterion.proof == Proof::ExitGate => (Status::NotJudged, "the exit gate was not tried yet".to_owned()),
+        None if matches!(criterion.proof, Proof::ExitGate) => {
+            (Status::NotJudged, "the exit gate was not tried yet".to_owned())
+        }
         None => (Status::NotJudged, "its check did not run yet".to_owned()),
     }
 }

@@ -1,0 +1,191 @@
+//! The plan of a value run: while it prepares itself, at work, and after the exit gate.
+
+use super::items::items;
+use super::*;
+use crate::console::moment::{assert_harmless, sizes};
+use crate::console::sample::{scene, screen};
+use crate::console::theme::Glyphs;
+use crate::machine::event::{RoundClosed, RoundKept, StepBegan, StepFinished, Target};
+use crate::machine::run::RunState;
+use crate::model::digest::Digest;
+use crate::model::value::{
+    Action as Step, Failure, Gate, Outcome, Recommendation, TaskStatus, VerificationStatus, VrcMode,
+};
+use crate::playbook::value::testing::Sim;
+
+fn drawn(plan: &Plan, run: &RunState, width: u16, height: u16, theme: &Theme) -> String {
+    screen(width, height, |frame| plan.view(frame, frame.area(), &scene(run, theme)))
+}
+
+fn gate(sim: &mut Sim, gate: Gate, outcome: Option<(Outcome, &str)>) {
+    let step = sim.run.value.steps_begun;
+    sim.record(StepBegan { step, action: Step::Gate { gate }, why: gate.title().into() });
+    if let Some((outcome, detail)) = outcome {
+        sim.record(StepFinished { step, outcome, detail: detail.into() });
+    }
+}
+
+/// Two gates passed, one failed, one open with a round of refinement behind it.
+fn preparing() -> Sim {
+    let mut sim = Sim::preparing();
+    gate(&mut sim, Gate::Inputs, Some((Outcome::Passed, "VISION.md: 707 bytes; PRD.md: 409 bytes")));
+    gate(&mut sim, Gate::VisionValidated, None);
+    for (round, consensus, how) in [(1, false, "revised"), (2, true, "acknowledged")] {
+        let kept = RoundKept {
+            target: Target::Vision,
+            round,
+            document: Digest::of(b"vision"),
+            validation: None,
+            critique: None,
+            unknown: false,
+            issues: Vec::new(),
+            research: Vec::new(),
+            proposal: None,
+        };
+        sim.record(kept);
+        sim.record(RoundClosed { target: Target::Vision, round, how: how.into(), decision: None, consensus });
+    }
+    let step = sim.run.value.steps_begun - 1;
+    sim.record(StepFinished { step, outcome: Outcome::Passed, detail: "acknowledged in round 2".into() });
+    gate(&mut sim, Gate::VisionClassified, Some((Outcome::Failed, "the vision is larger than one run")));
+    gate(&mut sim, Gate::ContextDiscovered, None);
+    sim
+}
+
+/// Tasks in every state with dependencies and phases, a check that fails, one that passes, a value that falls.
+fn working() -> Sim {
+    let mut sim = Sim::working();
+    sim.task("T1", TaskStatus::Done, &[]);
+    sim.task("T2", TaskStatus::InProgress, &["T1"]);
+    sim.task("T3", TaskStatus::Blocked, &["T1"]);
+    sim.task("T4", TaskStatus::Pending, &["T2", "T3"]);
+    sim.task("T5", TaskStatus::Descoped, &[]);
+    let done = sim.step(Step::Execute { task: "T1".into() }, Outcome::Progress);
+    let tasks = &mut sim.run.value.tasks;
+    tasks[0].done_in = Some(done);
+    tasks[1].phase = Some("1".into());
+    tasks[1].check = Some(vec!["sh".into(), "check.sh".into(), "find".into()]);
+    tasks[1].files_expected = vec!["greet.sh".into()];
+    tasks[2].blocked_reason = Some("HUMAN_ACTION: an account is needed".into());
+    tasks[2].retries = 1;
+    sim.verification("unit/usage", VerificationStatus::Passed);
+    sim.verification("value/find", VerificationStatus::Failed);
+    sim.verification("value/keep", VerificationStatus::Pending);
+    let failing = sim.run.value.verifications.get_mut("value/find").unwrap();
+    failing.runs = 3;
+    failing.fix_attempts = 2;
+    for step in 0..3 {
+        let (end, excerpt) = ("exit 1".to_owned(), "expected 1 line, got 2".to_owned());
+        let (output, signature) = (Digest::of(b"output"), "expected line, got".to_owned());
+        failing.failures.push(Failure { step, end, excerpt, output, signature });
+    }
+    for score in ["0", "0.5", "0.4"] {
+        sim.value(VrcMode::Full, score, Recommendation::Continue);
+    }
+    sim
+}
+
+fn after_the_gate() -> Sim {
+    let mut sim = working();
+    for task in &mut sim.run.value.tasks {
+        if task.status != TaskStatus::Descoped {
+            task.status = TaskStatus::Done;
+        }
+    }
+    for check in sim.run.value.verifications.values_mut() {
+        check.status = VerificationStatus::Passed;
+    }
+    sim.value(VrcMode::Full, "1", Recommendation::ShipReady);
+    sim.step(Step::ExitGate, Outcome::Passed);
+    sim
+}
+
+fn at(run: &RunState, id: &str) -> Plan {
+    let mut plan = Plan::new();
+    plan.cursor.set(items(run).iter().position(|item| item.id.as_str() == id).unwrap());
+    plan.chosen = true;
+    plan
+}
+
+#[test]
+fn screens() {
+    let ascii = Theme::plain().with_glyphs(Glyphs::ASCII);
+    for (name, sim, chosen) in [
+        ("preparing", preparing(), "vision_classified"),
+        ("working", working(), "value/find"),
+        ("after_the_gate", after_the_gate(), "1"),
+    ] {
+        let run = &sim.run;
+        insta::assert_snapshot!(format!("value_{name}_80x24"), drawn(&Plan::new(), run, 80, 24, &Theme::dark()));
+        let plan = at(run, chosen);
+        insta::assert_snapshot!(format!("value_{name}_120x40"), drawn(&plan, run, 120, 40, &Theme::dark()));
+        insta::assert_snapshot!(format!("value_{name}_40x12_ascii"), drawn(&plan, run, 40, 12, &ascii));
+    }
+}
+
+#[test]
+fn until_somebody_chooses_the_item_in_progress_is_shown() {
+    let mut sim = preparing();
+    let theme = Theme::plain();
+    let mut plan = Plan::new();
+    let shown = |plan: &Plan, run: &RunState| items(run)[plan.place(&items(run)).at(99)].id.to_string();
+    assert_eq!(shown(&plan, &sim.run), "context_discovered");
+    let step = sim.run.value.steps_begun - 1;
+    sim.record(StepFinished { step, outcome: Outcome::Passed, detail: String::new() });
+    gate(&mut sim, Gate::PrdCritique, None);
+    assert_eq!(shown(&plan, &sim.run), "prd_critique");
+    plan.act(Action::Up, &scene(&sim.run, &theme));
+    assert_eq!(shown(&plan, &sim.run), "context_discovered");
+    let step = sim.run.value.steps_begun - 1;
+    sim.record(StepFinished { step, outcome: Outcome::Passed, detail: String::new() });
+    gate(&mut sim, Gate::PlanGenerated, None);
+    assert_eq!(shown(&plan, &sim.run), "context_discovered");
+}
+
+#[test]
+fn the_course_is_named_with_what_was_noticed() {
+    let sim = working();
+    let text = drawn(&at(&sim.run, "RED"), &sim.run, 120, 40, &Theme::plain());
+    assert!(text.contains("value 0.4, RED"), "{text}");
+    assert!(text.contains("check value/find failed 3 times with the same error"), "{text}");
+    let calm = Sim::working();
+    assert_eq!(items(&calm.run)[0].id.as_str(), "GREEN");
+    assert!(!drawn(&Plan::new(), &calm.run, 80, 24, &Theme::plain()).contains("RED"));
+}
+
+#[test]
+fn a_score_is_a_bar_of_its_height() {
+    let scores = ["0", "0.5", "1"].map(|score| Exact::parse(score).unwrap());
+    assert_eq!(spark(&Theme::dark(), &scores), "▁▅█");
+    let many: Vec<Exact> = std::iter::repeat_n(scores[0], 100).chain([scores[2]]).collect();
+    let long = spark(&Theme::dark(), &many);
+    assert!(long.chars().count() == SPARK && long.ends_with('█'), "{long}");
+}
+
+#[test]
+fn what_agents_wrote_is_harmless_at_every_size() {
+    let mut sim = working();
+    let hostile = "\u{1b}[2J\u{9d}0;title\u{7}\u{202e}".to_owned();
+    for task in &mut sim.run.value.tasks {
+        task.description.clone_from(&hostile);
+        task.acceptance.clone_from(&hostile);
+        task.phase = Some(hostile.clone());
+        task.dependencies.push(hostile.clone());
+        task.files_expected.push(hostile.clone());
+    }
+    for check in sim.run.value.verifications.values_mut() {
+        check.requires.push(hostile.clone());
+        for failure in &mut check.failures {
+            failure.excerpt.clone_from(&hostile);
+        }
+    }
+    for index in 0..items(&sim.run).len() {
+        let mut plan = Plan::new();
+        plan.cursor.set(index);
+        plan.chosen = true;
+        assert_harmless(&drawn(&plan, &sim.run, 120, 40, &Theme::dark()));
+    }
+    for (width, height) in sizes() {
+        drawn(&Plan::new(), &sim.run, width, height, &Theme::dark());
+    }
+}
