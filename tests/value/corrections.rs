@@ -98,7 +98,7 @@ fn escalate_asks_a_person() {
 fn escalate_and_quit_ends() {
     let ran =
         advised(&[correction("escalate", json!({}))]).run().expect(3).answer(&["d1", "quit"]).expect(1).verified();
-    assert_eq!(ran.halted()["reason"], "HUMAN_QUIT");
+    assert_eq!(ran.halted()["stop_reason"], "HUMAN_QUIT");
 }
 
 fn git(ran: &std::path::Path, arguments: &[&str]) -> String {
