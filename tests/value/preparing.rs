@@ -91,7 +91,7 @@ fn a_hard_issue_is_revised_and_never_acknowledged() {
     let brief = ran.text("evidence/loop/inbox.md");
     assert!(brief.contains("HARD") && brief.contains("V1: name the readers."), "{brief}");
     let refused = ran.bench.nightloop(&["answer", "d1", "acknowledge"]).expect(64);
-    assert!(refused.stderr.contains("HARD"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("HARD") && !refused.stderr.contains("| acknowledge"), "{}", refused.stderr);
     let ran = ran.answer(&["d1", "revise"]).expect(3).asks("vision", "has not changed");
     assert_eq!(ran.calls("vision_extract"), 1, "an unchanged text is not analysed again");
     ran.write("VISION.md", &format!("{VISION}\nThe readers are my neighbours.\n"));
