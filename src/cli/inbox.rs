@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::engine::places::StateRoot;
 use crate::engine::session;
 use crate::machine::operator::{Decision, DecisionStatus};
-use crate::model::decision::{GuardFile, Request};
+use crate::model::decision::{GuardFile, Request, Severity};
 use crate::tool::permission::is_critical;
 
 use super::{Outcome, select, text};
@@ -124,13 +124,16 @@ fn paths(files: &[GuardFile]) -> String {
 }
 
 /// The words that answer a request of this kind.
-pub const fn how(request: &Request) -> &'static str {
+pub fn how(request: &Request) -> &'static str {
     match request {
         Request::HumanAction { .. } => "done | quit",
         Request::Question { .. } | Request::Escalation { .. } => "'your text' | quit",
         Request::Permission { .. } => "allow | always | deny | quit",
         Request::Refinement { .. } => "approve [--with FILE] | reject | quit",
-        Request::Vision { .. } => "revise 'your text' | acknowledge | quit",
+        Request::Vision { issues } if issues.iter().any(|issue| issue.severity == Severity::Hard) => {
+            "revise (once the document is edited) | quit"
+        }
+        Request::Vision { .. } => "revise (once the document is edited) | acknowledge | quit",
         Request::Tampering { .. } => "accept | reject | quit",
         Request::SpendLimit { .. } => "retry | quit",
     }

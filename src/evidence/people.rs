@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::machine::operator::{Decision, DecisionStatus, SteerStatus};
 use crate::machine::run::RunState;
-use crate::model::decision::Request;
+use crate::model::decision::{Request, Severity, VisionIssue};
 use crate::model::learnings::flatten;
 
 /// Everything between the run and people; `None` where they had nothing to do with each other.
@@ -51,6 +51,33 @@ fn decision(decision: &Decision) -> Value {
     })
 }
 
+/// What is asked, line by line: all of it, because whoever reads the file may have nothing else.
+fn asked(request: &Request) -> Vec<String> {
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    match request {
+        Request::Vision { issues } => {
+            let issue = |issue: &VisionIssue| {
+                let severity = match issue.severity {
+                    Severity::Hard => "HARD",
+                    Severity::Soft => "SOFT",
+                };
+                let alternatives = issue.alternatives.iter().map(|one| format!("- {one}"));
+                std::iter::once(format!("{severity}: {}", issue.text)).chain(alternatives).collect::<Vec<_>>()
+            };
+            issues.iter().flat_map(issue).collect()
+        }
+        Request::Question { question: text, choices } | Request::Escalation { problem: text, options: choices } => {
+            let choices = choices.iter().map(|choice| format!("- {choice}"));
+            lines(text).into_iter().chain(choices).collect()
+        }
+        Request::HumanAction { .. }
+        | Request::Permission { .. }
+        | Request::Refinement { .. }
+        | Request::Tampering { .. }
+        | Request::SpendLimit { .. } => lines(&request.gist()),
+    }
+}
+
 /// The brief for a person: what waits, why, and how to answer. `None`: nothing ever waited.
 pub fn inbox(state: &RunState) -> Option<String> {
     if state.operator.decisions.is_empty() {
@@ -68,8 +95,8 @@ pub fn inbox(state: &RunState) -> Option<String> {
     );
     for decision in open {
         text.push_str(&format!("\n## {} {}\n\n", decision.id, decision.request.name()));
-        for line in decision.request.gist().lines() {
-            text.push_str(&format!("> {}\n", flatten(line)));
+        for line in asked(&decision.request) {
+            text.push_str(&format!("> {}\n", flatten(&line)));
         }
         text.push_str(&format!("\nWhy: {}\n", flatten(&decision.why)));
         if let Request::HumanAction { verify: Some(argv), .. } = &decision.request {

@@ -238,6 +238,11 @@ impl Case {
         }
         self = self.on("vrc", turns(&[&[vrc("0.5", "CONTINUE", json!([]))]]));
         self = self.on_nth("vrc", 1, turns(&[&[vrc("0", "CONTINUE", json!([]))]]));
+        // Three iterations without any more value would end the run: each check sees a little more.
+        for nth in 2..20 {
+            let score = format!("0.{}", 30 + nth);
+            self = self.on_nth("vrc", nth, turns(&[&[vrc(&score, "CONTINUE", json!([]))]]));
+        }
         self = self.on_subject("execute", "T1", turns(&[&[write("one.txt", "one\n")], &[complete("T1")]]));
         self = self.on_subject("execute", "T2", turns(&[&[write("two.txt", "two\n")], &[complete("T2")]]));
         let scripts = [script("unit/one", "one.txt", "one"), script("value/two", "two.txt", "two")];
@@ -265,6 +270,17 @@ impl Case {
     /// What the model does for a purpose, unless a more special word fits.
     pub fn on(self, purpose: &str, turns: Value) -> Self {
         self.step(json!({"purpose": purpose}), turns)
+    }
+
+    /// The same every time, whatever was said before.
+    pub fn always(mut self, purpose: &str, turns: Value) -> Self {
+        self.steps.retain(|step| step["purpose"] != purpose);
+        self.on(purpose, turns)
+    }
+
+    /// Without a Northstar, which ends a run after three iterations without any more value: for the limits behind it.
+    pub fn patient(self) -> Self {
+        self.declare("spec", json!("1.0")).declare("budget", json!({"max_iterations": 60}))
     }
 
     pub fn on_nth(self, purpose: &str, nth: u32, turns: Value) -> Self {

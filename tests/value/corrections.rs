@@ -98,7 +98,7 @@ fn escalate_asks_a_person() {
 fn escalate_and_quit_ends() {
     let ran =
         advised(&[correction("escalate", json!({}))]).run().expect(3).answer(&["d1", "quit"]).expect(1).verified();
-    assert_eq!(ran.halted()["reason"], "HUMAN_QUIT");
+    assert_eq!(ran.halted()["stop_reason"], "HUMAN_QUIT");
 }
 
 fn git(ran: &std::path::Path, arguments: &[&str]) -> String {
@@ -127,6 +127,7 @@ fn run(bench: crate::support::Bench) -> Ran {
 /// with this number wants a correction then: back to this place.
 fn spoilt(nth: u32, label: &str) -> Case {
     let mut case = Case::new()
+        .declare("budget", json!({"max_iterations": 60}))
         .set("steps_per_iteration", json!(1))
         .on_nth("critical_eval", 1, json!([{"calls": [finding("blocking", "A reader wants more.")]}, done()]))
         .on_nth("vrc", nth, turns(&[&[vrc("0.2", "COURSE_CORRECT", json!([]))]]))
@@ -144,8 +145,7 @@ fn spoilt(nth: u32, label: &str) -> Case {
 fn rollback_puts_the_files_back() {
     // A first run shows where the checkpoint is and which value check comes after the spoiling task.
     let shown = run(repository(spoilt(100, "nowhere"))).expect(0);
-    let labels: Vec<Value> =
-        shown.events("git.finished").iter().map(|done| done["operation"]["label"].clone()).collect();
+    let labels: Vec<Value> = shown.events("git.finished").iter().map(|done| done["label"].clone()).collect();
     let label = labels.iter().filter_map(Value::as_str).find(|label| label.starts_with("qc-")).unwrap();
     let work = shown.work();
     let spoiling = work.iter().rposition(|action| action == "execute").unwrap();
@@ -158,7 +158,7 @@ fn rollback_puts_the_files_back() {
     assert!(log.iter().any(|line| line.contains(&format!("rolled back to {label}"))), "{log:#?}");
     assert_eq!(ran.text("one.txt"), "one, and more\n", "the task was done again: {log:#?}");
     let finished = ran.events("git.finished");
-    let restores = finished.iter().filter(|done| done["operation"].to_string().contains("restore")).count();
+    let restores = finished.iter().filter(|done| done["operation"] == "restore").count();
     assert_eq!(restores, 1, "{finished:#?}");
     // Both states stay on the run's own branch; the person's branch is where it was.
     let all = git(&ran.bench.workspace, &["log", "--format=%s", "-p", "--", "one.txt"]);

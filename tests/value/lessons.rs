@@ -59,13 +59,11 @@ fn never_satisfied() -> Case {
 
 #[test]
 fn evaluations_cannot_make_work_without_end() {
-    let ran =
-        partial(never_satisfied().set("max_tasks", json!(5)).declare("budget", json!({"max_iterations": 60})).run());
+    let ran = partial(never_satisfied().set("max_tasks", json!(5)).patient().run());
     assert_eq!(created(&ran, "critical_eval"), 3, "{:#?}", ran.log());
     assert!(ran.log().iter().any(|line| line.contains("the limit is 5")), "{:#?}", ran.log());
     // Without a limit of tasks it is the limit of steps.
-    let ran =
-        partial(never_satisfied().set("max_steps", json!(12)).declare("budget", json!({"max_iterations": 60})).run());
+    let ran = partial(never_satisfied().set("max_steps", json!(12)).patient().run());
     assert!(created(&ran, "critical_eval") <= 12, "{:#?}", ran.log());
 }
 
@@ -85,7 +83,7 @@ fn coherence_cannot_make_work_without_end() {
     for nth in 1..=3 {
         case = case.on_subject_nth("execute", "T1", nth, json!([done()]));
     }
-    let ran = case.declare("budget", json!({"max_iterations": 60})).set("max_tasks", json!(7)).run().verified();
+    let ran = case.patient().set("max_tasks", json!(7)).run().verified();
     assert!([0, 2].contains(&ran.ended.code), "{:#?}", ran.log());
     assert!(ran.calls("coherence_eval") > 0, "{:#?}", ran.log());
     assert!(created(&ran, "coherence") <= 5, "{:#?}", ran.log());
@@ -97,7 +95,7 @@ fn fix_and_service_fix_do_not_alternate_for_ever() {
     let service = json!([{"name": "page", "health_type": "command", "command": ["test", "-e", "up.txt"]}]);
     let scripts = [script("unit/one", "one.txt", "uno"), script("value/two", "two.txt", "two")];
     let ran = Case::new()
-        .declare("budget", json!({"max_iterations": 60}))
+        .patient()
         .set("max_fix_attempts", json!(2))
         .on("discover_context", turns(&[&[discovery(json!({"services": service}))]]))
         .on("generate_verifications", json!([{"text": "Checks.", "calls": scripts}, done()]))
@@ -115,6 +113,7 @@ fn fix_and_service_fix_do_not_alternate_for_ever() {
 fn a_service_that_comes_up_again_is_left_alone() {
     let service = json!([{"name": "page", "health_type": "command", "command": ["test", "-e", "up.txt"]}]);
     let ran = Case::new()
+        .patient()
         .on("discover_context", turns(&[&[discovery(json!({"services": service}))]]))
         .on("service_fix", json!([{"calls": [sh("touch up.txt")]}, done()]))
         .run()
@@ -129,7 +128,7 @@ fn a_failure_that_comes_and_goes_resets_no_research() {
     let scripts =
         [script("unit/a", "f.txt", "aa"), script("unit/b", "f.txt", "bb"), script("value/two", "two.txt", "two")];
     let mut case = Case::new()
-        .declare("budget", json!({"max_iterations": 60}))
+        .patient()
         .set("max_fix_attempts", json!(2))
         .on("generate_verifications", json!([{"text": "Checks.", "calls": scripts}, done()]))
         .on("research", turns(&[&[research("Write both words.", &[])]]))
@@ -161,7 +160,7 @@ fn a_strategy_raises_no_limit() {
     };
     let scripts = [script("unit/one", "one.txt", "uno"), script("value/two", "two.txt", "two")];
     let ran = Case::new()
-        .declare("budget", json!({"max_iterations": 60}))
+        .patient()
         .set("max_fix_attempts", json!(3))
         .on("generate_verifications", json!([{"text": "Checks.", "calls": scripts}, done()]))
         .on("fix", json!([done()]))
@@ -207,7 +206,8 @@ fn gaps_of_a_value_check_wait_for_the_plan() {
     }]);
     let ran = Case::new()
         .set("steps_per_iteration", json!(1))
-        .on("vrc", turns(&[&[vrc("0.5", "CONTINUE", gap.clone())]]))
+        .patient()
+        .always("vrc", turns(&[&[vrc("0.5", "CONTINUE", gap.clone())]]))
         .on_nth("vrc", 1, turns(&[&[vrc("0", "CONTINUE", gap)]]))
         .follow_ups("VRC", "g1")
         .run()
@@ -238,6 +238,14 @@ fn an_exit_gate_that_never_opens_is_no_success() {
 }
 
 #[test]
+fn three_iterations_without_more_value_end_the_run_before_any_of_these_limits() {
+    let ran =
+        never_satisfied().always("vrc", turns(&[&[vrc("0.5", "CONTINUE", json!([]))]])).run().expect(1).verified();
+    assert_eq!(ran.halted()["stop_reason"], "NORTHSTAR_DRIFT");
+    assert!(ran.text("DELIVERY_REPORT.md").contains("Partial"));
+}
+
+#[test]
 fn a_judge_that_never_says_ship_ready_is_asked_so_often_and_no_more() {
     let ran = partial(Case::new().on("exit_gate", turns(&[&[vrc("1", "CONTINUE", json!([]))]])).run());
     assert_eq!(ran.calls("exit_gate"), 3, "{:#?}", ran.log());
@@ -246,7 +254,7 @@ fn a_judge_that_never_says_ship_ready_is_asked_so_often_and_no_more() {
 
 #[test]
 fn a_judge_that_never_reports_is_asked_so_often_and_no_more() {
-    let ran = partial(Case::new().on("exit_gate", json!([done()])).run());
+    let ran = partial(Case::new().patient().on("exit_gate", json!([done()])).run());
     assert_eq!(ran.calls("exit_gate"), 3, "{:#?}", ran.log());
 }
 

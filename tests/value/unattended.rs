@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use crate::case::{Case, call, complete, correction, critique, discovery, needs_revision, sh, turns, vrc, write};
+use crate::case::{
+    Case, call, complete, correction, critique, discovery, needs_revision, sh, turns, unattended, vrc, write,
+};
 
 /// Asked, written down, answered, delivered.
 #[track_caller]
@@ -11,7 +13,7 @@ fn goes_on(case: Case, kind: &str, words: &str, answer: &[&str]) {
     let inbox = ran.bench.nightloop(&["inbox"]).expect(0);
     assert!(inbox.stdout.contains("d1"), "{}", inbox.stdout);
     // Without an answer it stays where it is.
-    let again = crate::case::unattended(ran.bench.command(&["resume", "--headless"]));
+    let again = unattended(ran.bench.command(&["resume", "--headless"]));
     assert_eq!(again.code, 3, "{}\n{}", again.stdout, again.stderr);
     assert_eq!(ran.events("decision.asked").len(), 1, "the same question is not asked twice");
     let mut arguments = vec!["d1"];
@@ -28,7 +30,7 @@ fn a_question_of_discovery() {
 
 #[test]
 fn a_tool_that_is_missing() {
-    let found = discovery(json!({"tools_required": ["./bin/tool-of-ours"]}));
+    let found = discovery(json!({"tools_required": ["tool-of-ours"]}));
     let report = json!({"status": "BLOCKED_EXTERNAL", "instructions": "Install the tool."});
     let case = Case::new()
         .on("discover_context", turns(&[&[found]]))
@@ -40,19 +42,23 @@ fn a_tool_that_is_missing() {
 }
 
 #[test]
-fn a_variable_that_is_set_meanwhile() {
-    let found = discovery(json!({"env_vars_required": ["NIGHTLOOP_GOLDEN_NAME"]}));
-    let report = json!({"status": "BLOCKED_EXTERNAL", "instructions": "Set the variable."});
+fn a_tool_that_is_installed_meanwhile() {
+    let found = discovery(json!({"tools_required": ["tool-of-ours"]}));
+    let report = json!({"status": "BLOCKED_EXTERNAL", "instructions": "Install the tool."});
     let ran = Case::new()
         .on("discover_context", turns(&[&[found]]))
         .on("preflight", turns(&[&[call("report_preflight", report)]]))
         .run()
         .expect(3)
-        .asks("human_action", "Set the variable.");
+        .asks("human_action", "Install the tool.");
+    let tool = ran.bench.dir.path().join("tool-of-ours");
+    std::fs::write(&tool, "#!/bin/sh\n").unwrap();
+    std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     ran.bench.nightloop(&["answer", "d1", "done"]).expect(0);
+    let path = format!("{}:{}", ran.bench.dir.path().display(), std::env::var("PATH").unwrap());
     let mut command = ran.bench.command(&["resume", "--headless"]);
-    command.env("NIGHTLOOP_GOLDEN_NAME", "a name that is long enough");
-    crate::case::unattended(command).expect(0);
+    command.env("PATH", path);
+    unattended(command).expect(0);
     ran.verified();
 }
 
@@ -67,7 +73,10 @@ fn something_only_a_person_can_do() {
 fn a_permission() {
     let work = turns(&[&[sh("touch asked.txt")], &[write("one.txt", "one\n")], &[complete("T1")]]);
     let case = Case::new().declare("permissions", json!({"ask": ["bash(touch *)"]})).on_subject("execute", "T1", work);
-    goes_on(case, "permission", "touch asked.txt", &["allow"]);
+    // Nobody can be asked in the middle of a reply: the agent is told no, and finds another way.
+    let ran = case.run().expect(0).verified();
+    assert!(!ran.bench.workspace.join("asked.txt").exists(), "nobody allowed it");
+    assert!(ran.events("decision.asked").is_empty());
 }
 
 #[test]
@@ -76,7 +85,7 @@ fn a_new_text_of_the_prd() {
     let case = Case::new()
         .on_nth("prd_critique", 1, turns(&[&[critique("DESCOPE", json!({"descope_suggestions": ["Less."]}))]]))
         .on("prd_amend", turns(&[&[call("propose_prd", json!({"text": text, "note": "Less."}))]]));
-    goes_on(case, "refinement", "It is in English.", &["approve"]);
+    goes_on(case, "refinement", "a new text for PRD.md", &["approve"]);
 }
 
 #[test]
@@ -104,16 +113,23 @@ fn a_guard_that_was_changed() {
         .file("check.sh", "exit 1\n")
         .declare("acceptance_criteria", judged)
         .on_subject("execute", "T1", work);
-    goes_on(case, "tampering", "check.sh", &["accept"]);
+    // Nobody is there to look at it: blocked, never a success.
+    let ran = case.run().expect(1).verified();
+    assert_eq!(ran.halted()["stop_reason"], "INVARIANT_VIOLATION");
+    assert!(ran.halted()["detail"].as_str().unwrap().contains("check.sh"), "{}", ran.halted());
 }
 
 #[test]
 fn money_that_ran_out() {
     let fault = json!([{"http": 429, "code": "enforced_spend_limit_reached", "message": "No money left."}]);
-    let work = json!([{"calls": [write("one.txt", "one\n")], "faults": fault}, {"calls": [complete("T1")]}]);
+    let work = json!([{"calls": [write("one.txt", "one\n")], "faults": fault.clone()}, {"calls": [complete("T1")]}]);
     let ran = Case::new().on_subject("execute", "T1", work).run();
-    assert!([3, 75].contains(&ran.ended.code), "{}\n{}", ran.ended.stdout, ran.ended.stderr);
-    ran.stands().asks("spend_limit", "No money left.").answer(&["d1", "retry"]).expect(0).verified();
+    let paid = ran.text("rehearsal.yaml").replace(&fault.to_string(), "[]");
+    let ran = ran.expect(75).stands();
+    assert!(ran.ended.stdout.contains("No money left.") || ran.ended.stderr.contains("No money left."));
+    ran.write("rehearsal.yaml", &paid);
+    unattended(ran.bench.command(&["resume", "--headless"])).expect(0);
+    ran.verified();
 }
 
 #[test]
@@ -123,11 +139,11 @@ fn to_quit_is_an_answer_to_everything() {
     let risky = Case::new().on("vision_validate", turns(&[&[needs_revision(&[("V1", "SOFT", "adoption_risk")])]]));
     for case in [question, risky] {
         let ran = case.run().expect(3).answer(&["d1", "quit"]).expect(1).verified();
-        assert_eq!(ran.halted()["reason"], "HUMAN_QUIT");
+        assert_eq!(ran.halted()["stop_reason"], "HUMAN_QUIT");
         assert_eq!(unattended_resume(&ran), 1, "it stays ended");
     }
 }
 
 fn unattended_resume(ran: &crate::case::Ran) -> i32 {
-    crate::case::unattended(ran.bench.command(&["resume", "--headless"])).code
+    unattended(ran.bench.command(&["resume", "--headless"])).code
 }
