@@ -133,7 +133,7 @@ actions! {
     VerifyNow = ("verify-now", Evidence, Look, "v", "verify", "Check every file against the journal now."),
     FilterEvents = ("filter-events", Timeline, Look, "f", "filter", "Show one kind of event only, or all."),
     Scrub = ("scrub", Timeline, Look, "enter", "go to moment", "Show every pane as it was at this event."),
-    UndoIteration = ("undo-iteration", Changes, Act, "u", "undo", "Take back what the shown iteration changed (asks first; value runs with git)."),
+    UndoIteration = ("undo-iteration", Changes, Act, "u", "undo", "Take back what this iteration changed (asks first)."),
     AttachRun = ("attach-run", Runs, Look, "enter", "attach", "Watch the run under the cursor."),
 
     Start = ("start", Ready, Act, "enter", "start", "Start the loop. Nothing is spent before."),

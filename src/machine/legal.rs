@@ -6,7 +6,8 @@
 use crate::model::loop_file::Playbook;
 use crate::model::stop::{ExitStatus, ForbiddenState, StopReason};
 
-use super::event::{Event, Phase, RunHalted, StateEntered};
+use super::call::CallState;
+use super::event::{Event, Phase, Report, ReportAccepted, RunHalted, StateEntered};
 use super::operator;
 use super::run::RunState;
 use super::state::State;
@@ -76,7 +77,11 @@ pub fn legal(state: &RunState, event: &Event) -> Result<(), String> {
         | Event::ReportAccepted(_)
         | Event::AgentFinished(_) => {
             only_in(agents_run)?;
-            if state.call.is_some() { Ok(()) } else { Err("no agent is running".to_owned()) }
+            let call = state.call.as_ref().ok_or("no agent is running")?;
+            match event {
+                Event::ReportAccepted(accepted) => legal_report(state, call, accepted),
+                _ => Ok(()),
+            }
         }
         Event::AgentActed(_) | Event::AgentCalled(_) => {
             only_in(agents_run)?;
@@ -132,6 +137,19 @@ pub fn legal(state: &RunState, event: &Event) -> Result<(), String> {
             value::legal(state, event)
         }
         Event::RunHalted(halted) => legal_halt(state, halted),
+    }
+}
+
+/// A report is taken only from whoever may hand it in, and only if the guardrails admit it.
+fn legal_report(state: &RunState, call: &CallState, accepted: &ReportAccepted) -> Result<(), String> {
+    match &accepted.report {
+        Report::Scout(_) | Report::Solver(_) | Report::Skeptic(_) => Ok(()),
+        Report::Value(report) => {
+            if !call.purpose().tools().contains(&report.tool()) {
+                return Err(format!("a call for {} does not hand in {}", call.purpose(), report.tool()));
+            }
+            value::admit(state, report)
+        }
     }
 }
 

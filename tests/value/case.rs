@@ -4,6 +4,9 @@
 //! The deliverable is a set of files: task `T1` writes `one.txt`, and so on; the checks look at these files.
 
 use std::fs;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -13,6 +16,29 @@ const NORTHSTAR: &str =
     "# Northstar\n\n| id | Metric | Current | Target |\n|---|---|---|---|\n| value_score | value | 0 | 1 |\n";
 pub const VISION: &str = "# Vision\n\nPeople who read one.txt find the word one in it, and are glad. Whoever looks for two.txt finds it as well.\n";
 pub const PRD: &str = "# PRD\n\n1. one.txt contains the word one.\n2. two.txt contains the word two.\n3. Nothing else is needed by anybody at all.\n";
+
+/// No run here takes a tenth of this: what takes longer hangs.
+const LONGEST: Duration = Duration::from_secs(180);
+
+/// Runs a command that nobody types anything for, and that has to end by itself.
+pub fn unattended(mut command: Command) -> Ended {
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    ends(child)
+}
+
+/// Waits for the end of a process, but not for ever.
+#[track_caller]
+pub fn ends(child: std::process::Child) -> Ended {
+    let (id, (sender, receiver)) = (child.id(), mpsc::channel());
+    std::thread::spawn(move || sender.send(child.wait_with_output()));
+    match receiver.recv_timeout(LONGEST) {
+        Ok(output) => output.unwrap().into(),
+        Err(_) => {
+            let killed = Command::new("kill").args(["-9", &id.to_string()]).status();
+            panic!("the run hangs; killed: {killed:?}");
+        }
+    }
+}
 
 /// A tool call of the scripted model.
 pub fn call(tool: &str, input: Value) -> Value {
@@ -69,6 +95,81 @@ pub fn complete(task: &str) -> Value {
     call("report_task_complete", json!({"task_id": task, "files_created": [], "files_modified": []}))
 }
 
+pub fn finding(severity: &str, description: &str) -> Value {
+    call(
+        "report_eval_finding",
+        json!({"severity": severity, "description": description, "user_impact": "They do not get what they came for."}),
+    )
+}
+
+pub fn correction(action: &str, fields: Value) -> Value {
+    let mut input = json!({"action": action, "reason": "The way so far leads nowhere."});
+    for (key, value) in fields.as_object().unwrap() {
+        input[key] = value.clone();
+    }
+    call("report_course_correction", input)
+}
+
+pub fn research(findings: &str, alternatives: &[&str]) -> Value {
+    let input =
+        json!({"topic": "How it is done", "findings": findings, "sources": ["a book"], "alternatives": alternatives});
+    call("report_research", input)
+}
+
+/// What discovery says about the workspace, with some fields of its own.
+pub fn discovery(fields: Value) -> Value {
+    let mut input = json!({
+        "deliverable_type": "document",
+        "project_type": "text files",
+        "codebase_state": "greenfield",
+        "value_proofs": ["one.txt can be read."],
+        "tools_required": ["sh"],
+    });
+    for (key, value) in fields.as_object().unwrap() {
+        input[key] = value.clone();
+    }
+    call("report_discovery", input)
+}
+
+/// A critique of the PRD.
+pub fn critique(verdict: &str, fields: Value) -> Value {
+    let mut input = json!({"verdict": verdict, "reason": format!("My word is {verdict}.")});
+    for (key, value) in fields.as_object().unwrap() {
+        input[key] = value.clone();
+    }
+    call("report_critique", input)
+}
+
+/// A vision that needs a revision because of these issues: id, severity, category.
+pub fn needs_revision(issues: &[(&str, &str, &str)]) -> Value {
+    let issue = |(id, severity, category): &(&str, &str, &str)| {
+        json!({
+            "id": id,
+            "severity": severity,
+            "category": category,
+            "description": format!("{id} is in the way."),
+            "evidence": "The words are missing.",
+            "suggested_revision": "Say who reads it.",
+        })
+    };
+    let issues: Vec<Value> = issues.iter().map(issue).collect();
+    call(
+        "report_vision_validation",
+        json!({
+            "verdict": "NEEDS_REVISION",
+            "reason": "Something is in the way.",
+            "dimensions": {
+                "outcome_grounded": "WEAK",
+                "adoption_realistic": "ADEQUATE",
+                "causally_sound": "STRONG",
+                "failure_aware": "ADEQUATE",
+            },
+            "strengths": ["It is short."],
+            "issues": issues,
+        }),
+    )
+}
+
 /// A verification script that looks for a word in a file.
 pub fn script(id: &str, file: &str, word: &str) -> Value {
     let text = format!("#!/bin/sh\ngrep -q {word} {file} || {{ echo \"{word} is not in {file}\"; exit 1; }}\n");
@@ -119,16 +220,8 @@ impl Case {
             "issues": [],
         });
         self = self.on("vision_validate", turns(&[&[call("report_vision_validation", validation)]]));
-        let discovery = json!({
-            "deliverable_type": "document",
-            "project_type": "text files",
-            "codebase_state": "greenfield",
-            "value_proofs": ["one.txt can be read."],
-            "tools_required": ["sh"],
-        });
-        self = self.on("discover_context", turns(&[&[call("report_discovery", discovery)]]));
-        let approve = call("report_critique", json!({"verdict": "APPROVE", "reason": "It can be done."}));
-        self = self.on("prd_critique", turns(&[&[approve]]));
+        self = self.on("discover_context", turns(&[&[discovery(json!({}))]]));
+        self = self.on("prd_critique", turns(&[&[critique("APPROVE", json!({}))]]));
         let plan = [
             add_task(
                 "T1",
@@ -186,6 +279,16 @@ impl Case {
         self.step(json!({"purpose": purpose, "subject": subject, "nth": nth}), turns)
     }
 
+    /// What the builder does for a task that a judge made in some step: `one.txt` gets a line more.
+    pub fn follow_ups(mut self, prefix: &str, suffix: &str) -> Self {
+        for step in 0..100 {
+            let task = format!("{prefix}-{step}-{suffix}");
+            let mend = sh(&format!("echo one {task} >> one.txt"));
+            self = self.on_subject("execute", &task, turns(&[&[mend], &[complete(&task)]]));
+        }
+        self
+    }
+
     /// A later word about the same call takes the place of the earlier one.
     fn step(mut self, mut which: Value, turns: Value) -> Self {
         let same = |step: &Value| ["purpose", "subject", "nth"].iter().all(|key| step.get(key) == which.get(key));
@@ -205,7 +308,7 @@ impl Case {
     /// Runs it without anybody there.
     pub fn run(self) -> Ran {
         let bench = self.written();
-        let ended = bench.nightloop(&["run", "--headless"]);
+        let ended = unattended(bench.command(&["run", "--headless"]));
         Ran { bench, ended }
     }
 }
@@ -229,7 +332,25 @@ impl Ran {
         let mut arguments = vec!["answer"];
         arguments.extend(words);
         self.bench.nightloop(&arguments).expect(0);
-        self.ended = self.bench.nightloop(&["resume", "--headless"]);
+        self.ended = unattended(self.bench.command(&["resume", "--headless"]));
+        self
+    }
+
+    /// The journal of a run that waits for a person is whole, and nothing in it is made up.
+    #[track_caller]
+    pub fn stands(self) -> Self {
+        let ended = self.bench.nightloop(&["verify"]);
+        assert!([0, 2].contains(&ended.code), "{}\n{}", ended.stdout, ended.stderr);
+        self
+    }
+
+    /// The only question so far: its kind, and that whoever comes finds it in the written inbox.
+    #[track_caller]
+    pub fn asks(self, kind: &str, words: &str) -> Self {
+        let asked = self.events("decision.asked").pop().unwrap();
+        assert_eq!(asked["request"]["kind"], kind, "{asked}");
+        let brief = self.text("evidence/loop/inbox.md");
+        assert!(brief.contains(words), "{brief}");
         self
     }
 
@@ -258,6 +379,29 @@ impl Ran {
     pub fn text(&self, path: &str) -> String {
         let path = self.bench.workspace.join(path);
         fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+    }
+
+    pub fn write(&self, path: &str, content: &str) {
+        fs::write(self.bench.workspace.join(path), content).unwrap();
+    }
+
+    /// The tasks that the engine put, by their last state.
+    pub fn task(&self, id: &str) -> Value {
+        let put = self.events("task.put").into_iter().rev().find(|data| data["task"]["id"] == id);
+        put.unwrap_or_else(|| panic!("no task {id}"))["task"].clone()
+    }
+
+    /// The steps as `action: detail`, in order.
+    pub fn log(&self) -> Vec<String> {
+        let text = self.text("evidence/loop/value/steps.json");
+        let steps: Value = serde_json::from_str(&text).unwrap();
+        let line = |step: &Value| format!("{}: {} {}", step["action"]["action"], step["outcome"], step["detail"]);
+        steps["steps"].as_array().unwrap().iter().map(line).collect()
+    }
+
+    /// How many steps had this action.
+    pub fn steps(&self, action: &str) -> usize {
+        self.actions().iter().filter(|one| *one == action).count()
     }
 
     pub fn halted(&self) -> Value {

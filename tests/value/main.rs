@@ -7,5 +7,9 @@ mod support;
 
 mod case;
 
+mod corrections;
 mod demo;
+mod lessons;
+mod preparing;
 mod scenarios;
+mod unattended;

@@ -86,8 +86,12 @@ impl Work<'_> {
         let changed = index.changed(self.git).await?.into_iter().map(|entry| entry.name);
         let names = changed.chain(index.untracked(self.git).await?).collect();
         let sorted = self.sort(names).await?;
-        let stage = ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
-        index.must(self.git, &stage, Some(paths::list(&sorted.ours))).await?;
+        // Told apart by us: git refuses to look for a file where a link has taken the place of its folder.
+        let (there, gone): (Vec<&Name>, Vec<&Name>) = sorted.ours.iter().partition(|name| self.is_there(name));
+        let remove = ["update-index", "-z", "--force-remove", "--stdin"];
+        index.must(self.git, &remove, Some(paths::list(gone))).await?;
+        let add = ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
+        index.must(self.git, &add, Some(paths::list(there))).await?;
         let tree = one_line(index.must(self.git, &["write-tree"], None).await?);
         let before = self.git.line(&["rev-parse", &format!("{head}^{{tree}}")]).await?.unwrap_or_default();
         let mut done = Done { head: head.clone(), sensitive: sorted.sensitive, notes: sorted.notes, ..Done::default() };
@@ -107,6 +111,12 @@ impl Work<'_> {
             done.notes.push(format!("the index could not be brought in line, the next commit tries again: {why}"));
         }
         Ok(done)
+    }
+
+    fn is_there(&self, name: &[u8]) -> bool {
+        let root = self.git.workspace();
+        let meta = fs::symlink_metadata(paths::place(root, name));
+        matches!(lies_plain(root, name), Ok(true)) && meta.is_ok_and(|meta| !meta.is_dir())
     }
 
     /// Whose each path is; what git must not take by itself is left out with a word.

@@ -6,6 +6,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use super::paths::{Name, pieces};
 use super::program::{Call, Git, Trouble};
@@ -32,14 +33,15 @@ impl Index {
         let users = git.output(&["rev-parse", "--git-path", "index"]).await?;
         let users = git.workspace().join(OsStr::from_bytes(users.strip_suffix(b"\n").unwrap_or(&users)));
         // A copy, because it knows which files it need not read again, and which are not checked out on purpose.
-        match fs::copy(&users, &path) {
-            Ok(_) => {}
+        match copy_with_time(&users, &path) {
+            Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(Trouble::refused(format!("the index cannot be read: {error}"))),
         }
         let path = path.to_str().ok_or_else(|| Trouble::refused("the temporary folder's name is no UTF-8"))?.to_owned();
         let index = Self { _folder: folder, path };
-        index.must(git, &["read-tree", "-m", commit], None).await?;
+        // Without a look at the files: they may well differ from both.
+        index.must(git, &["read-tree", "-i", "--reset", commit], None).await?;
         // Its exit code says that some files differ: that is what is looked for next.
         let refresh = ["update-index", "-q", "--ignore-submodules", "--refresh"];
         git.run(Call { arguments: &refresh, index: Some(&index.path), input: None }).await?;
@@ -65,6 +67,14 @@ impl Index {
         let list = self.must(git, &["ls-files", "-z", "--others", "--exclude-standard"], None).await?;
         Ok(pieces(&list).map(<[u8]>::to_vec).collect())
     }
+}
+
+/// Git takes a file for unchanged if it is older than the index: a copy that looks younger would hide changes that
+/// were made right after the index was written.
+fn copy_with_time(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::copy(from, to)?;
+    let written = fs::metadata(from)?.modified()?;
+    fs::File::options().write(true).open(to)?.set_modified(written)
 }
 
 /// One path that differs between two sides.
@@ -116,4 +126,35 @@ pub(super) fn parse(raw: &[u8]) -> Result<Vec<Entry>, Trouble> {
         entries.push(Entry { name, old: side(old_mode, old_id), new: side(new_mode, new_id), status });
     }
     Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    /// Git compares the age of the index with that of the files in it.
+    #[test]
+    fn a_copy_is_as_old_as_its_original() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        fs::write(&from, "x").unwrap();
+        let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        fs::File::options().write(true).open(&from).unwrap().set_modified(then).unwrap();
+        copy_with_time(&from, &to).unwrap();
+        assert_eq!(fs::metadata(&to).unwrap().modified().unwrap(), then);
+    }
+
+    #[test]
+    fn differences_are_read_and_odd_ones_refused() {
+        let raw = b":100644 000000 aa 00 D\0a\nb\0:000000 120000 00 bb A\0link\0";
+        let entries = parse(raw).unwrap();
+        assert_eq!(entries.len(), 2);
+        assert!(entries[0].name == b"a\nb" && entries[0].old.exists() && !entries[0].new.exists());
+        assert!(entries[1].status == b'A' && entries[1].new.mode == "120000");
+        for odd in [&b"100644 x\0a\0"[..], b":1 2 3 4 M\0", b":1 2 3 M\0a\0"] {
+            assert!(parse(odd).is_err());
+        }
+    }
 }

@@ -82,12 +82,16 @@ async fn begin(driver: &mut Driver<'_>, action: Action) {
     driver.record(StepBegan { step, action, why: String::new() }).await.unwrap();
 }
 
+async fn enter(driver: &mut Driver<'_>, states: &[State]) {
+    for to in states {
+        let from = driver.session.state.state;
+        driver.record(StateEntered { from, to: *to, why: String::new() }).await.unwrap();
+    }
+}
+
 /// In the first iteration, with an open step that runs scripts.
 async fn working(driver: &mut Driver<'_>) {
-    let states = [State::Init, State::IntakeGoal, State::NullCheck, State::DreamGoal, State::SpawnSubagent];
-    for pair in states.windows(2) {
-        driver.record(StateEntered { from: pair[0], to: pair[1], why: String::new() }).await.unwrap();
-    }
+    enter(driver, &[State::IntakeGoal, State::NullCheck, State::DreamGoal, State::SpawnSubagent]).await;
     driver.begin_iteration().await.unwrap();
     begin(driver, Action::RunQc).await;
 }
@@ -101,6 +105,7 @@ async fn documents_are_read_written_and_briefed_before_the_first_iteration() {
     let mut heard = Heard::default();
     let (mut driver, place) = driver("", &mut heard).await;
     place.write("VISION.md", "Everyone is greeted.\n");
+    enter(&mut driver, &[State::IntakeGoal, State::NullCheck, State::DreamGoal]).await;
     begin(&mut driver, Action::Gate { gate: Gate::Inputs }).await;
     driver.make(Effect::ReadDocuments).await.unwrap();
     let read = driver.session.state.value.documents.clone().unwrap();

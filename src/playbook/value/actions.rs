@@ -2,6 +2,8 @@
 
 pub mod ask;
 pub mod correct;
+#[cfg(test)]
+mod course_tests;
 pub mod epics;
 pub mod evaluate;
 pub mod execute;

@@ -24,6 +24,9 @@ use crate::playbook;
 /// A declaration of this playbook; more can be added with [`Sim::declared`].
 pub const LOOP: &str = "playbook: value\ngoal: Greet people.\nspec: \"1.0\"\nhalting_certificates: [EXACT, CONVERGED]\nR_p: \"0.1\"\nagents:\n  a: { backend: anthropic, model: m }\n";
 
+/// The number of the first step after the gates.
+pub const FIRST_STEP: u32 = 16;
+
 /// A run that tests push forward event by event.
 pub struct Sim {
     pub run: RunState,
@@ -47,6 +50,7 @@ impl Sim {
     pub fn working_with(more: &str) -> Self {
         let mut sim = Self::declared(&format!("{LOOP}{more}\n"), Patience::WAIT);
         sim.run.value.gates = crate::model::value::Gate::ALL.into();
+        sim.run.value.steps_begun = FIRST_STEP;
         sim.run.baseline.tree = Some(Digest::of(b"tree"));
         sim.run.baseline.residual = Some(None);
         sim.run.plan = Some(Digest::of(b"plan"));

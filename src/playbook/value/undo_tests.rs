@@ -20,14 +20,15 @@ fn finished(operation: GitOperation, head: &str, problem: Option<&str>) -> GitFi
 
 /// Iteration 0 is done, iteration 1 goes on; both beginnings are known.
 fn second_iteration(problem: Option<&str>) -> Sim {
-    let mut sim = Sim::preparing();
+    let mut sim = Sim::working();
+    sim.run.current = None;
     sim.record(finished(GitOperation::Prepare, "c0", None));
+    sim.run.state = crate::machine::state::State::SpawnSubagent;
     sim.begin_iteration();
     let done = sim.run.current.take().unwrap();
     sim.run.done.push(done);
     sim.record(finished(GitOperation::Commit { what: "w".into() }, "c1", problem));
     sim.begin_iteration();
-    sim.run.state = crate::machine::state::State::SpawnSubagent;
     sim
 }
 

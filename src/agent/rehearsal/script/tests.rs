@@ -104,6 +104,7 @@ steps:
 - { purpose: execute, nth: 2, turns: [{ text: nth }] }
 - { purpose: execute, subject: T1, turns: [{ text: subject }] }
 - { purpose: execute, subject: T1, nth: 2, turns: [{ text: both }] }
+- { purpose: execute, subject: T3, turns: [{ text: third }] }
 - { role: reasoner, purpose: plan_health_check, turns: [{ text: health }] }
 ";
     let script = Script::parse(yaml, "s").unwrap();
@@ -115,6 +116,7 @@ steps:
     use Purpose::{Execute, Fix, PlanHealth};
     assert_eq!(text("builder", Execute, Some("T1"), 2, Some(7)), "both");
     assert_eq!(text("builder", Execute, Some("T1"), 1, Some(7)), "subject");
+    assert_eq!(text("builder", Execute, Some("T3"), 2, Some(7)), "third", "a subject is more than an nth");
     assert_eq!(text("builder", Execute, Some("T2"), 2, Some(7)), "nth");
     assert_eq!(text("builder", Execute, Some("T2"), 1, Some(7)), "iteration");
     assert_eq!(text("builder", Execute, None, 1, None), "plain");

@@ -56,7 +56,6 @@ pub fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::playbook::value::testing::Sim;
 
     #[test]
     fn texts_and_lists_are_bounded_and_say_so() {
@@ -64,21 +63,5 @@ mod tests {
         assert_eq!(cut("äöü äöü", 4), "äöü…");
         let names: Vec<String> = (0..10).map(|n| n.to_string()).collect();
         assert_eq!(list(names.iter().map(String::as_str)), "0, 1, 2, 3, 4, 5, 6, 7 and 2 more");
-    }
-
-    #[test]
-    fn a_run_that_asked_too_often_asks_no_more() {
-        let mut sim = Sim::working();
-        assert!(escalate(&sim.run, "stuck", &[], "why").is_some());
-        let asked = sim.run.operator.next_id();
-        sim.run.value.step = None;
-        for number in 0..MAX_DECISIONS {
-            let request = Request::Question { question: number.to_string(), choices: Vec::new() };
-            let id = sim.run.operator.next_id();
-            sim.record(DecisionAsked { id, request, why: String::new(), asked_by: None });
-            sim.answer(Answer::Text("so".into()));
-        }
-        assert_ne!(sim.run.operator.next_id(), asked);
-        assert!(escalate(&sim.run, "stuck", &[], "why").is_none());
     }
 }

@@ -14,10 +14,11 @@ use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::tools::{CorrectionAction, CourseCorrection, Structured};
 use crate::model::value::{Action, Outcome, Task, TaskStatus, Verification, VerificationStatus};
 
-use crate::playbook::value::finished;
+use crate::playbook::value::{finished, monitor};
 
 use super::ask::{self, MAX_DETAIL, cut};
 use super::evaluate::describe;
+use super::qc::services_once;
 
 pub fn next(run: &RunState, step: &OpenStep) -> Option<Todo> {
     if step.calls_for(Purpose::CourseCorrect) == 0 {
@@ -94,7 +95,7 @@ fn after_correction(run: &RunState, one: &Verification, change: Change) -> Optio
     if one.status != VerificationStatus::Failed {
         return None;
     }
-    let exhausted = one.fix_attempts >= fix_limit(run);
+    let exhausted = one.fix_attempts >= monitor::fix_limit(run);
     let mut after = one.clone();
     after.corrected = true;
     let why = match (one.corrected, change) {
@@ -114,13 +115,6 @@ fn after_correction(run: &RunState, one: &Verification, change: Change) -> Optio
     Some(VerificationPut { verification: Box::new(after), why: why.to_owned() }.into())
 }
 
-/// Fixes for one verification: as declared, or fewer by the present strategy.
-fn fix_limit(run: &RunState) -> u32 {
-    let declared = run.value_settings().max_fix_attempts;
-    let strategy = run.value.strategy.as_ref().and_then(|strategy| strategy.changes.get("max_fix_attempts"));
-    strategy.and_then(|limit| limit.trim().parse().ok()).map_or(declared, |limit: u32| declared.min(limit))
-}
-
 // Rollback.
 
 fn next_in_rollback(run: &RunState, step: &OpenStep, correction: &CourseCorrection) -> Option<Todo> {
@@ -131,10 +125,7 @@ fn next_in_rollback(run: &RunState, step: &OpenStep, correction: &CourseCorrecti
             Some(Todo::Effect(Effect::Git(GitOperation::Restore { commit: checkpoint.commit.clone(), why })))
         }
         // Other files may mean other services.
-        Some(done) if done.problem.is_none() => {
-            let declared = run.value.context.as_ref().is_some_and(|context| !context.services.is_empty());
-            (declared && step.services.is_none()).then_some(Todo::Effect(Effect::CheckServices))
-        }
+        Some(done) if done.problem.is_none() => services_once(run, step),
         Some(_) => None,
     }
 }

@@ -16,9 +16,8 @@ use crate::model::certificate::CertificateKind;
 use crate::model::decimal::Exact;
 use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::tools::{Structured, VrcReport};
-use crate::model::value::verification::{MAX_EXCERPT, MAX_FAILURES};
 use crate::model::value::{
-    Failure, GapSeverity, Outcome, Recommendation, TaskSource, Verification, VerificationStatus, Vrc, VrcMode,
+    GapSeverity, Outcome, Recommendation, TaskSource, Verification, VerificationStatus, Vrc, VrcMode,
 };
 
 use crate::playbook::value::finished;
@@ -26,6 +25,7 @@ use crate::playbook::value::finished;
 use super::ask::{MAX_DETAIL, cut, list};
 use super::evaluate::{Evaluation, describe};
 use super::follow_up::{self, FollowUp, Wanted};
+use super::qc;
 
 /// The name of the place the delivered state can be found at.
 const LABEL: &str = "exit-gate";
@@ -147,35 +147,11 @@ fn after_sweep(step: &OpenStep, one: &Verification, result: &ProbeResult) -> Opt
     if result.end == ProbeEnd::Cancelled {
         return None;
     }
-    let mut after = one.clone();
-    after.runs = one.runs.saturating_add(1);
-    if result.end.passed() {
-        after.status = VerificationStatus::Passed;
-        after.fix_attempts = 0;
-        after.researched = false;
-        after.corrected = false;
-        after.first_passed_in = one.first_passed_in.or(Some(step.number));
-    } else {
-        if one.status != VerificationStatus::Blocked {
-            after.status = VerificationStatus::Failed;
-        }
-        after.failures.push(failure(step, result));
-        let too_many = after.failures.len().saturating_sub(MAX_FAILURES);
-        after.failures.drain(..too_many);
+    let mut after = qc::after_run(one, result, step.number);
+    if one.status == VerificationStatus::Blocked && after.status != VerificationStatus::Passed {
+        after.status = VerificationStatus::Blocked;
     }
     Some(VerificationPut { verification: Box::new(after), why: "the sweep of the exit gate".to_owned() }.into())
-}
-
-fn failure(step: &OpenStep, result: &ProbeResult) -> Failure {
-    let end = result.end.describe();
-    let excerpt = cut(result.last_line.as_deref().unwrap_or_default(), MAX_EXCERPT);
-    Failure {
-        step: step.number,
-        signature: format!("{end}: {}", cut(&excerpt, 120)),
-        end,
-        excerpt,
-        output: result.output,
-    }
 }
 
 // 2: the judge that knows nothing of what went before.

@@ -19,7 +19,7 @@ use crate::model::value::{Outcome, Task, Verification, VerificationStatus};
 use crate::playbook::value::finished;
 
 use super::execute;
-use super::qc::{after_run, clipped, git_once, missing, named};
+use super::qc::{after_run, clipped, git_once, missing, named, services_once};
 
 /// So much of a cause tells it from others.
 const CAUSE: usize = 120;
@@ -41,6 +41,10 @@ pub fn next(run: &RunState, step: &OpenStep, verifications: &[String]) -> Option
     if step.calls_for(Purpose::Fix) == 0 {
         let commit = git_once(run, step, GitOperation::Commit { what: BEFORE.to_owned() });
         return Some(commit.map_or_else(|| call(Purpose::Fix, aim.ids.join(",")), git));
+    }
+    // A fix may have stopped what the scripts stand on.
+    if let Some(todo) = services_once(run, step) {
+        return Some(todo);
     }
     let scripts = suite(run).map(|one| Probe::Verification(one.id.clone()));
     if let Some(todo) = missing(step, scripts.collect()) {

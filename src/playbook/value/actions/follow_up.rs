@@ -109,3 +109,26 @@ fn plain(id: &str, nth: usize) -> String {
     let name: String = id.trim().chars().filter(fits).take(MAX_NAME).collect();
     if name.is_empty() { format!("gap-{nth}") } else { name }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::value::GapSeverity;
+
+    #[test]
+    fn a_gap_makes_a_task_with_an_id_that_fits_whatever_the_judge_wrote() {
+        let gap = |id: &str, task: Option<&str>| Gap {
+            id: id.into(),
+            description: "no help".into(),
+            severity: GapSeverity::Critical,
+            suggested_task: task.map(str::to_owned),
+        };
+        let id = |id: &str| Wanted::of_gap("EG-1", 3, &gap(id, Some("Write help."))).unwrap().id;
+        assert_eq!(id("g1"), "EG-1-g1");
+        assert_eq!(id("../g 1\u{1b}[2J"), "EG-1-..g12J");
+        assert_eq!(id("  \n"), "EG-1-gap-3");
+        assert_eq!(id(&"x".repeat(500)).len(), 25);
+        assert_eq!(Wanted::of_gap("EG-1", 1, &gap("g1", None)), None);
+        assert_eq!(Wanted::of_gap("EG-1", 1, &gap("g1", Some("  "))), None);
+    }
+}

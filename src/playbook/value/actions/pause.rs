@@ -19,6 +19,7 @@ use crate::model::value::{Outcome, Task, TaskStatus};
 use crate::playbook::value::finished;
 
 use super::ask::{self, MAX_ASKED, cut};
+use super::execute::blocked_for_person;
 
 /// Seconds the command that proves it may take.
 const VERIFY_SECONDS: u64 = 30;
@@ -50,16 +51,15 @@ fn waiting<'a>(run: &'a RunState, task: &'a Task) -> impl Iterator<Item = &'a Ta
     run.value.tasks.iter().filter(|one| one.needs_person() && one.blocked_reason == task.blocked_reason)
 }
 
-/// What was asked for in so many words: by this step's own call, else by whoever blocked the task.
+/// What was asked for in so many words: in this step, or by the call that blocked the task.
 fn request<'a>(run: &'a RunState, step: &'a OpenStep, task: &Task) -> Option<&'a HumanActionRequest> {
     if let Some(Structured::RequestHumanAction(request)) = step.last_report(Tool::RequestHumanAction) {
         return Some(request);
     }
-    let reason = task.blocked_reason.as_deref().unwrap_or_default();
-    let of_task = |request: &&HumanActionRequest| {
-        request.blocked_task_id == task.id && !request.action.is_empty() && reason.contains(&request.action)
+    let blocked_it = |request: &&HumanActionRequest| {
+        request.blocked_task_id == task.id && blocked_for_person(task, request).blocked_reason == task.blocked_reason
     };
-    run.value.human_requests.iter().rev().find(of_task)
+    run.value.human_requests.iter().rev().find(blocked_it)
 }
 
 fn decide_action(run: &RunState, step: &OpenStep, task: &Task) -> Vec<Event> {

@@ -52,6 +52,10 @@ pub fn next_run(run: &RunState, step: &OpenStep) -> Option<Todo> {
     if any_failed(step) {
         return None;
     }
+    // What the scripts stand on is looked at first: a service that is down is mended before anything is mended for it.
+    if let Some(todo) = services_once(run, step) {
+        return Some(todo);
+    }
     if let Some(category) = ready(run) {
         let scripts = members(run, category).filter(|one| one.status == VerificationStatus::Pending);
         return missing(step, scripts.map(|one| Probe::Verification(one.id.clone())).collect());
@@ -164,6 +168,12 @@ fn block(verification: &Verification, why: String) -> Event {
 pub fn missing(step: &OpenStep, probes: Vec<Probe>) -> Option<Todo> {
     let missing: Vec<_> = probes.into_iter().filter(|probe| !step.probes.contains_key(probe)).collect();
     (!missing.is_empty()).then_some(Todo::Effect(Effect::RunProbes(missing)))
+}
+
+/// A look at the services that the work needs, once in a step; `None`: there are none, or they were looked at.
+pub fn services_once(run: &RunState, step: &OpenStep) -> Option<Todo> {
+    let declared = run.value.context.as_ref().is_some_and(|context| !context.services.is_empty());
+    (declared && step.services.is_none()).then_some(Todo::Effect(Effect::CheckServices))
 }
 
 /// The operation, where there is a branch of the run's own and the step has not tried it.

@@ -16,6 +16,8 @@ use crate::model::value::tools::{ResearchReport, Structured};
 use crate::model::value::verification::MAX_EXCERPT;
 use crate::model::value::{Action, Outcome, Task, Verification, VerificationStatus};
 
+use crate::playbook::value::monitor;
+
 use super::Texts;
 use super::section::Section;
 
@@ -61,7 +63,7 @@ pub fn lines(
         Section::Tried => tried(value, subject),
         Section::ValueHistory => value_history(value),
         Section::Progress => last(&value.log, LOG_LINES).iter().map(log_line).collect(),
-        Section::Monitor => vec![monitor(value)],
+        Section::Monitor => vec![how_it_goes(run)],
         Section::Strategy => strategies(value),
         Section::Checkpoints => checkpoints(value),
     }
@@ -320,7 +322,10 @@ fn tried(value: &ValueState, subject: Option<&str>) -> Vec<Value> {
         }
         _ => false,
     });
-    last(&in_vain.collect::<Vec<_>>(), TRIED).iter().map(|record| log_line(record)).collect()
+    let mut lines: Vec<Value> =
+        last(&in_vain.collect::<Vec<_>>(), TRIED).iter().map(|record| log_line(record)).collect();
+    lines.extend(last(&value.undone_causes, TRIED).iter().map(|cause| json!({"undone": cause})));
+    lines
 }
 
 fn value_history(value: &ValueState) -> Vec<Value> {
@@ -351,8 +356,18 @@ fn log_line(record: &StepRecord) -> Value {
 }
 
 /// How the work goes, in counts.
-fn monitor(value: &ValueState) -> Value {
+/// Counts, and what the process monitor noticed.
+fn how_it_goes(run: &RunState) -> Value {
+    let value = &run.value;
+    let status = monitor::status(run);
+    let noticed: Vec<Value> = status
+        .triggers
+        .iter()
+        .map(|one| json!({"detail": one.detail, "level": one.level.name(), "pattern": one.pattern.name()}))
+        .collect();
     json!({
+        "level": status.level.name(),
+        "noticed": noticed,
         "course_corrections": value.steps_of(Action::CourseCorrect.name()),
         "exit_gate_attempts": value.exit_gate_attempts,
         "passing": value.count(VerificationStatus::Passed),

@@ -148,7 +148,7 @@ fn tokens_that_bring_less_and_less_are_noticed() {
     scores(&mut sim, &["0.1", "0.2", "0.3", "0.4", "0.5"]);
     sim.run.value.log.iter_mut().for_each(|record| record.tokens = 1_000);
     assert_eq!(level_of(&sim, Pattern::EfficiencyCollapse), Level::Green);
-    scores(&mut sim, &["0.6", "0.7", "0.8"]);
+    scores(&mut sim, &["0.6", "0.7", "0.8", "0.85", "0.88"]);
     for record in sim.run.value.log.iter_mut().skip(10) {
         record.tokens = 100_000;
     }
@@ -175,7 +175,7 @@ fn a_file_that_most_tasks_change_is_a_hotspot() {
 fn one_cause_behind_most_failures_is_a_cluster() {
     let triage = |cause: &str, tests: usize| {
         let tests = vec!["unit/a"; tests];
-        let cause = serde_json::json!({ "cause": cause, "affected_tests": tests, "priority": 1, "fix_suggestion": "" });
+        let cause = serde_json::json!({ "cause": cause, "affected_tests": tests, "priority": 1, "fix_suggestion": "mend it" });
         report(Tool::ReportTriage, serde_json::json!({ "root_causes": [cause] }))
     };
     let mut sim = Sim::working();

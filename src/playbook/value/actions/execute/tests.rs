@@ -39,7 +39,7 @@ fn a_task_is_done_when_its_check_and_everything_before_it_pass() {
     assert_eq!(repository_does(&mut sim, "c1"), GitOperation::Commit { what: "task T1".into() });
     assert_eq!(ends(&mut sim).0, Outcome::Progress);
     let task = task_of(&sim, "T1");
-    assert_eq!((task.status, task.done_in, task.retries), (TaskStatus::Done, Some(0), 0));
+    assert_eq!((task.status, task.done_in, task.retries), (TaskStatus::Done, Some(16), 0));
     assert_eq!((task.files_created[0].as_str(), task.notes.as_str()), ("a.txt", "made"));
     assert_eq!(task_puts(&sim), ["T1 in progress", "T1 done"]);
 }

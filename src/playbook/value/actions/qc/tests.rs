@@ -45,11 +45,11 @@ fn categories_run_after_those_they_require_and_green_is_a_checkpoint() {
     repository(&mut sim, "c0");
     assert_eq!(scripts_run(&mut sim, &[]), ["unit/a", "unit/b"]);
     assert_eq!(scripts_run(&mut sim, &[]), ["api/a"]);
-    assert_eq!(repository_does(&mut sim, "c1"), GitOperation::Checkpoint { label: "qc-0".into() });
+    assert_eq!(repository_does(&mut sim, "c1"), GitOperation::Checkpoint { label: "qc-16".into() });
     assert_eq!(ends(&mut sim).0, Outcome::Progress);
     assert_eq!(statuses(&sim), ["passed", "passed", "passed"]);
     assert_eq!(sim.run.value.git.checkpoints[0].passing, ["api/a", "unit/a", "unit/b"]);
-    assert_eq!(verification_of(&sim, "unit/a").first_passed_in, Some(0));
+    assert_eq!(verification_of(&sim, "unit/a").first_passed_in, Some(16));
 }
 
 #[test]

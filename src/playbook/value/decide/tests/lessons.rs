@@ -91,7 +91,8 @@ fn checks_that_wait_for_failed_ones_are_not_run_again_and_again() {
 
 #[test]
 fn corrections_are_bounded_on_every_way_and_the_end_is_partial() {
-    let ways: [(&str, fn(&mut Sim)); 5] = [
+    type Way = (&'static str, fn(&mut Sim));
+    let ways: [Way; 5] = [
         ("stuck", |sim| {
             sim.task("T1", TaskStatus::Pending, &[]);
             sim.step(execute("T1"), Outcome::NoProgress);

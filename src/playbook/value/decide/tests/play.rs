@@ -79,7 +79,7 @@ fn act(sim: &mut Sim, action: &Action, step: u32, byte: u8) -> Outcome {
         Action::RunQc => run_checks(sim, byte),
         Action::Fix { verifications } => fix(sim, verifications, byte),
         Action::CriticalEval => {
-            if byte % 2 == 0 {
+            if byte.is_multiple_of(2) {
                 add_task(sim, TaskSource::CriticalEval, step);
             }
             Outcome::Neutral
@@ -90,7 +90,7 @@ fn act(sim: &mut Sim, action: &Action, step: u32, byte: u8) -> Outcome {
                 let check = sim.run.value.verifications.get_mut(id).unwrap();
                 assert!(!check.researched, "research for the same failure twice");
                 check.researched = true;
-                if byte % 2 == 0 {
+                if byte.is_multiple_of(2) {
                     check.fix_attempts = 0;
                 }
             }
@@ -104,11 +104,11 @@ fn act(sim: &mut Sim, action: &Action, step: u32, byte: u8) -> Outcome {
             Outcome::Neutral
         }
         Action::ServiceFix { .. } => {
-            service(sim, byte % 2 == 0);
+            service(sim, byte.is_multiple_of(2));
             Outcome::Neutral
         }
         Action::CoherenceEval => {
-            if byte % 2 == 0 {
+            if byte.is_multiple_of(2) {
                 add_task(sim, TaskSource::Coherence, step);
             }
             Outcome::Neutral
@@ -123,7 +123,7 @@ fn act(sim: &mut Sim, action: &Action, step: u32, byte: u8) -> Outcome {
                 _ => Recommendation::ShipReady,
             };
             sim.run.value.vrcs.push(vrc(step, *mode, &format!("0.{:02}", byte % 100), advice));
-            if *mode == VrcMode::Full && byte % 3 == 0 {
+            if *mode == VrcMode::Full && byte.is_multiple_of(3) {
                 add_task(sim, TaskSource::Vrc, step);
             }
             Outcome::Neutral
@@ -173,7 +173,7 @@ fn work_on(sim: &mut Sim, id: &str, step: u32, byte: u8) -> Outcome {
         rest => {
             task.status = TaskStatus::Done;
             task.done_in = Some(step);
-            if byte % 7 == 0 {
+            if byte.is_multiple_of(7) {
                 service(sim, false);
             }
             let value = &mut sim.run.value;
@@ -253,7 +253,7 @@ fn fix(sim: &mut Sim, ids: &[String], byte: u8) -> Outcome {
 
 /// Any correction marks the failing checks; a second one gives them up. Besides, the plan may change.
 fn correct(sim: &mut Sim, step: u32, byte: u8) -> Outcome {
-    let restructured = byte % 3 == 0;
+    let restructured = byte.is_multiple_of(3);
     for check in sim.run.value.verifications.values_mut() {
         if check.status != VerificationStatus::Failed || check.fix_attempts < 2 {
             continue;
@@ -285,13 +285,13 @@ fn correct(sim: &mut Sim, step: u32, byte: u8) -> Outcome {
 fn leave(sim: &mut Sim, step: u32, byte: u8) -> Outcome {
     let value = &mut sim.run.value;
     let open = value.tasks.iter().any(Task::is_open);
-    if byte % 3 == 0
+    if byte.is_multiple_of(3)
         && let Some(check) = value.verifications.values_mut().find(|check| check.status == VerificationStatus::Passed)
     {
         check.status = VerificationStatus::Failed;
     }
     let unproven = value.verifications.values().any(|check| check.status != VerificationStatus::Passed);
-    if open || unproven || byte % 2 == 0 {
+    if open || unproven || byte.is_multiple_of(2) {
         if value.exit_gate_attempts == 1 {
             add_task(sim, TaskSource::ExitGate, step);
         }
@@ -301,7 +301,7 @@ fn leave(sim: &mut Sim, step: u32, byte: u8) -> Outcome {
 }
 
 fn cross(sim: &mut Sim, epic: u32, step: u32, byte: u8) -> Outcome {
-    if byte % 4 == 0 {
+    if byte.is_multiple_of(4) {
         return Outcome::Neutral;
     }
     for one in &mut sim.run.value.epics {
@@ -333,9 +333,9 @@ fn start(start: &Start) -> Sim {
     let mut sim = Sim::working_with(LIMITS);
     for (number, kind) in start.tasks.iter().enumerate() {
         let on = format!("T{}", kind % 8);
-        let status = if kind % 11 == 0 { TaskStatus::Blocked } else { TaskStatus::Pending };
+        let status = if kind.is_multiple_of(11) { TaskStatus::Blocked } else { TaskStatus::Pending };
         // Standing on an earlier task, on itself, or on a later one: also plans that nobody would let pass.
-        let dependencies: &[&str] = if kind % 3 == 0 { &[on.as_str()] } else { &[] };
+        let dependencies: &[&str] = if kind.is_multiple_of(3) { &[on.as_str()] } else { &[] };
         sim.task(&format!("T{number}"), status, dependencies);
     }
     for epic in 0..u32::from(start.epics) {

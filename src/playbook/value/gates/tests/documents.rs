@@ -90,7 +90,7 @@ fn one_slice_or_no_word_is_a_single_run_and_too_many_are_too_large() {
 #[test]
 fn questions_are_asked_one_by_one_and_the_answers_are_there() {
     let mut at = at(Gate::ContextDiscovered);
-    at.sim.agent(Purpose::DiscoverContext, discovery(&["Which port?", " ", "Which name?"]));
+    at.sim.agent(Purpose::DiscoverContext, discovery(&["Which port?", "Which name?"]));
     for (asked, said) in [("Which port?", "80"), ("Which name?", "Ada")] {
         assert_eq!(at.sim.settle(), Todo::AwaitPerson);
         let open = at.sim.run.operator.open().next().unwrap().request.clone();

@@ -80,14 +80,12 @@ fn gates_that_are_not_strict_warn() {
 #[test]
 fn a_quality_gate_may_not_leave_a_task_blocked_unless_a_person_is_needed() {
     let mut at_fault = at(Gate::Break);
-    for _ in 0..3 {
-        at_fault.put(blocked("T1", "unclear"));
-        at_fault.session(Purpose::Break, blocks("T1", "unclear"), AgentEnd::Reported);
+    for pass in 0..3 {
+        at_fault.session(Purpose::Break, blocks("T1", &format!("unclear {pass}")), AgentEnd::Reported);
     }
-    assert!(at_fault.halts(Gate::Break).detail.contains("T1 was blocked (unclear)"));
+    assert!(at_fault.halts(Gate::Break).detail.contains("T1 was blocked (unclear 2)"));
 
     let mut person = at(Gate::Break);
-    person.put(blocked("T1", "HUMAN_ACTION: buy a key"));
     person.session(Purpose::Break, blocks("T1", "HUMAN_ACTION: buy a key"), AgentEnd::Reported);
     person.passes(Gate::Break);
 
