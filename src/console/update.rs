@@ -473,8 +473,18 @@ fn take(model: &mut Model, loaded: Loaded) -> Vec<Cmd> {
     }
 }
 
-/// To what lies on top.
+/// To what lies on top. A text is for whoever asked for it, also where something was opened over it meanwhile, or
+/// where it was closed: nobody asks twice.
 fn hand_over(model: &mut Model, loaded: &Loaded) -> Vec<Cmd> {
+    if let Loaded::Blob(..) = loaded {
+        let mut closed = model.inbox.take();
+        let cmds = model.on_stage(|overlays, stage| {
+            let all = overlays.iter_mut().chain(&mut closed);
+            all.flat_map(|overlay| overlay.take(loaded, stage).cmds).collect()
+        });
+        model.inbox = closed;
+        return cmds;
+    }
     let response = model.on_stage(|overlays, stage| overlays.last_mut().map(|overlay| overlay.take(loaded, stage)));
     response.map(|response| follow(model, response)).unwrap_or_default()
 }

@@ -14,7 +14,11 @@ async fn a_report_arrives_through_our_own_server() {
     let dir = tempfile::tempdir().unwrap();
     let (calls, mut called) = mpsc::channel(1);
     let name = Tool::SubmitSolverReport.name();
-    let tool = ToolSpecJson { name: name.into(), description: "Hands in.".into(), input_schema: schema(Tool::SubmitSolverReport) };
+    let tool = ToolSpecJson {
+        name: name.into(),
+        description: "Hands in.".into(),
+        input_schema: schema(Tool::SubmitSolverReport),
+    };
     let shelf = Shelf::open(dir.path(), vec![tool], calls).unwrap();
     let mut task = task(dir.path(), "Write done.txt.");
     task.offer = Some(shelf.offer(Path::new(env!("CARGO_BIN_EXE_nightloop"))));

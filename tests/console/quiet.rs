@@ -40,7 +40,7 @@ fn nothing_is_written_while_nothing_changes() {
     in_the_inbox.sees("Which colour?");
 
     let visionary = Stage::empty();
-    let mut in_a_gate = visionary.screen(&["demo", "value", "--into", ".", "--speed", "20"]);
+    let in_a_gate = visionary.screen(&["demo", "value", "--into", ".", "--speed", "20"]);
     in_a_gate.sees("1 waiting");
 
     let over = Stage::of(Case::two_steps());

@@ -167,19 +167,7 @@ impl Sim {
         assert_eq!(wanted, purpose);
         let call = self.run.next_call_key(purpose, None);
         let blob = Digest::of(b"blob");
-        self.record(AgentStarted {
-            call: call.clone(),
-            role: purpose.role(),
-            purpose: Some(purpose),
-            subject,
-            agent: "a".into(),
-            backend: "anthropic".into(),
-            model: "m".into(),
-            system: blob,
-            tools: blob,
-            message: blob,
-            paraphrase: None,
-        });
+        self.record(started(&self.run, purpose, subject.as_deref()));
         let mut rejected = Vec::new();
         for (number, report) in reports.into_iter().enumerate() {
             assert!(purpose.tools().contains(&report.tool()), "{purpose} has no {}", report.tool());
@@ -265,6 +253,24 @@ impl Sim {
         self.record(VrcTaken { vrc: vrc(step, mode, score, recommendation) });
         self.record(StepFinished { step, outcome: Outcome::Neutral, detail: String::new() });
         step
+    }
+}
+
+/// The beginning of a call that the machine could make now, for this purpose.
+pub fn started(run: &RunState, purpose: Purpose, subject: Option<&str>) -> AgentStarted {
+    let blob = Digest::of(b"blob");
+    AgentStarted {
+        call: run.next_call_key(purpose, None),
+        role: purpose.role(),
+        purpose: Some(purpose),
+        subject: subject.map(str::to_owned),
+        agent: "a".into(),
+        backend: "anthropic".into(),
+        model: "m".into(),
+        system: blob,
+        tools: blob,
+        message: blob,
+        paraphrase: None,
     }
 }
 

@@ -399,3 +399,24 @@ fn a_programs_own_account_reads_like_any_transcript() {
     assert!(!shown.contains('\u{1b}'), "{shown:?}");
     insta::assert_snapshot!("agent_program", shown);
 }
+
+#[test]
+fn calls_of_one_role_are_told_apart_by_what_they_are_for() {
+    use crate::model::purpose::Purpose;
+    use crate::playbook::value::testing::{Sim, started};
+    let mut pane = AgentPane::new();
+    let calls = [
+        (Sim::preparing(), Purpose::VisionForces, None),
+        (Sim::working(), Purpose::Execute, Some("T1")),
+        (Sim::working(), Purpose::Execute, Some("T2")),
+    ];
+    for (sim, purpose, subject) in &calls {
+        let event = started(&sim.run, *purpose, *subject).into();
+        let stamped = Stamped { seq: 1, ts: "2026-01-01T00:00:00Z".into(), mono_ms: 1, boot: "b".into(), event };
+        pane.learn(News::Event { stamped: &stamped, state: &sim.run, body: None });
+    }
+    let text = draw(&mut pane, &calls[0].0.run, &Theme::plain(), 80, 20);
+    for heading in ["preparing, reasoner: forces of the vision", "iteration 0, builder: execute T1", "execute T2"] {
+        assert!(text.contains(heading), "{heading} is missing:\n{text}");
+    }
+}

@@ -4,9 +4,12 @@ use super::*;
 use crate::console::moment::{Moment, agent_at_work, asked, assert_harmless, rate_limited, sizes};
 use crate::console::sample::{Sample, scene, screen};
 use crate::console::theme::{Glyphs, Theme};
-use crate::machine::event::{RunHalted, Signal};
+use crate::machine::event::{RunHalted, Signal, StepBegan};
 use crate::machine::state::State;
+use crate::model::purpose::Purpose;
 use crate::model::stop::{ExitStatus, StopReason};
+use crate::model::value::{Action as ValueAction, Gate};
+use crate::playbook::value::testing::{Sim, started};
 
 fn pane(moment: &Moment) -> Overview {
     Overview { recent: moment.recent.clone(), ..Overview::new() }
@@ -163,4 +166,27 @@ fn spec_one_says_that_it_has_no_glow() {
     moment.run.done.iter_mut().for_each(|iteration| iteration.glow = None);
     assert!(drawn(&pane(&moment), &moment, 80, 20, &Theme::plain()).contains("spec 1.0 has no GLOW"));
     assert!(drawn(&pane(&moment), &moment, 40, 9, &Theme::plain()).contains("spec 1.0 has no GLOW"));
+}
+
+#[test]
+fn a_value_run_names_its_gate_its_step_and_its_agent() {
+    let theme = Theme::plain();
+    let draw = |sim: &Sim| screen(120, 40, |frame| Overview::new().view(frame, frame.area(), &scene(&sim.run, &theme)));
+    let mut sim = Sim::preparing();
+    sim.record(StepBegan { step: 0, action: ValueAction::Gate { gate: Gate::VisionValidated }, why: String::new() });
+    let text = draw(&sim);
+    assert!(text.contains("DREAM_GOAL [gate 2 of 16: vision refined]"), "{text}");
+    assert!(text.contains("1 - value score, linear"), "{text}");
+    sim.record(started(&sim.run, Purpose::VisionExtract, None));
+    let text = draw(&sim);
+    assert!(text.contains("reasoner: extract the vision [gate 2 of 16] "), "{text}");
+
+    let mut sim = Sim::working();
+    let (step, action) = (sim.run.value.steps_begun, ValueAction::Execute { task: "T1".into() });
+    sim.record(StepBegan { step, action, why: String::new() });
+    assert!(draw(&sim).contains("SPAWN_SUBAGENT [EXECUTE T1]"), "{}", draw(&sim));
+    sim.record(started(&sim.run, Purpose::Execute, Some("T1\u{1b}[2J")));
+    let text = draw(&sim);
+    assert!(text.contains("builder: execute T1") && !text.contains("[EXECUTE"), "{text}");
+    assert_harmless(&text);
 }

@@ -147,7 +147,9 @@ fn the_course_is_named_with_what_was_noticed() {
     let sim = working();
     let text = drawn(&at(&sim.run, "RED"), &sim.run, 120, 40, &Theme::plain());
     assert!(text.contains("value 0.4, RED"), "{text}");
-    assert!(text.contains("check value/find failed 3 times with the same error"), "{text}");
+    assert!(text.contains("RED, error recurrence: check"), "{text}");
+    let course = items(&sim.run).into_iter().find(|item| item.kind == Kind::Course).unwrap();
+    assert_eq!(course.text.as_str(), "check value/find failed 3 times with the same error");
     let calm = Sim::working();
     assert_eq!(items(&calm.run)[0].id.as_str(), "GREEN");
     assert!(!drawn(&Plan::new(), &calm.run, 80, 24, &Theme::plain()).contains("RED"));

@@ -175,7 +175,8 @@ fn a_file_that_most_tasks_change_is_a_hotspot() {
 fn one_cause_behind_most_failures_is_a_cluster() {
     let triage = |cause: &str, tests: usize| {
         let tests = vec!["unit/a"; tests];
-        let cause = serde_json::json!({ "cause": cause, "affected_tests": tests, "priority": 1, "fix_suggestion": "mend it" });
+        let cause =
+            serde_json::json!({ "cause": cause, "affected_tests": tests, "priority": 1, "fix_suggestion": "mend it" });
         report(Tool::ReportTriage, serde_json::json!({ "root_causes": [cause] }))
     };
     let mut sim = Sim::working();

@@ -6,7 +6,10 @@ use crate::model::value::{Recommendation, TaskSource, VrcMode};
 use crate::playbook::value::testing::report;
 
 fn some_report() -> crate::model::value::tools::Structured {
-    report(Tool::ReportTriage, serde_json::json!({ "root_causes": [{ "cause": "a typo", "affected_tests": ["unit/a"], "priority": 1, "fix_suggestion": "mend it" }] }))
+    report(
+        Tool::ReportTriage,
+        serde_json::json!({ "root_causes": [{ "cause": "a typo", "affected_tests": ["unit/a"], "priority": 1, "fix_suggestion": "mend it" }] }),
+    )
 }
 
 /// A run with work for a long time.
