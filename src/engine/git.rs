@@ -37,6 +37,8 @@ struct Job {
     run: String,
     name: String,
     settings: GitSettings,
+    /// The vision and the PRD: people's, wherever the run goes back to.
+    documents: Vec<String>,
     known: Option<GitFacts>,
     stop: CancellationToken,
 }
@@ -48,6 +50,7 @@ impl Job {
             run: run.run().as_str().to_owned(),
             name: run.loop_file().name.clone().unwrap_or_else(|| "loop".to_owned()),
             settings: run.value_settings().git.clone(),
+            documents: [&run.value_settings().vision, &run.value_settings().prd].map(|path| paths::plain(path)).into(),
             known: run.value.git.facts.clone(),
             stop,
         }
@@ -104,7 +107,8 @@ impl Job {
         let Some(branch) = &known.branch else { return Ok(GitFacts::default()) };
         let git = self.open().await?;
         let bounds = Bounds::new(&known.foreign, &self.settings.sensitive)?;
-        let done = work(Work { git: &git, branch, bounds, settings: &self.settings, name: &self.name }).await?;
+        let (settings, documents) = (&self.settings, self.documents.as_slice());
+        let done = work(Work { git: &git, branch, bounds, settings, documents, name: &self.name }).await?;
         Ok(self.facts(done))
     }
 

@@ -152,7 +152,7 @@ impl Driver<'_> {
     pub(super) fn value_message(&self, purpose: Purpose, subject: Option<&str>) -> Result<String, EngineError> {
         let state = &self.session.state;
         let mut text = String::from("CAPSULE\n");
-        text.push_str(&self.capsule_text(purpose.role())?);
+        text.push_str(&self.capsule_text(purpose)?);
         let made = state.value.calls_made.get(&(purpose, subject.map(str::to_owned))).copied().unwrap_or(0);
         text.push_str("\nCALL ");
         text.push_str(&call_line(purpose, subject, made.saturating_add(1))?);
@@ -162,14 +162,17 @@ impl Driver<'_> {
     }
 
     /// The capsule of the running iteration; before the first one, what it would be.
-    fn capsule_text(&self, role: Role) -> Result<String, EngineError> {
-        let state = &self.session.state;
+    fn capsule_text(&self, purpose: Purpose) -> Result<String, EngineError> {
+        let (state, role) = (&self.session.state, purpose.role());
         let mut capsule: Capsule = match &state.current {
             Some(iteration) => serde_json::from_slice(&self.session.blobs.get(&iteration.began.capsule)?)
                 .map_err(|e| EngineError::Internal(format!("the capsule cannot be read: {e}")))?,
             None => compose::compose(state, &self.agents_md_text(), role, self.spent_now().millis).capsule,
         };
         capsule.subagent_role = role.name().to_owned();
+        if purpose.has_fresh_eyes() {
+            capsule = capsule.for_fresh_eyes();
+        }
         capsule.text().map_err(|e| EngineError::Internal(e.to_string()))
     }
 }

@@ -179,7 +179,13 @@ fn legal_probe(state: &RunState, phase: Phase) -> Result<(), String> {
         Phase::Scouted => State::SpawnSubagent,
         Phase::Iteration => State::CheckHalting,
         Phase::Replay(_) | Phase::Gate => State::BudgetCheck,
-        Phase::Step(_) => State::SpawnSubagent,
+        Phase::Step(number) => {
+            let open = state.value.step.as_ref().is_some_and(|step| step.number == number);
+            if !open {
+                return Err(format!("step {number} is not open"));
+            }
+            State::SpawnSubagent
+        }
     };
     if state.state == home { Ok(()) } else { Err(format!("a {phase:?} probe is not possible in {}", state.state)) }
 }

@@ -245,12 +245,20 @@ fn verifiers_passed(state: &RunState, iteration: &Iteration, phase: Phase) -> u3
     u32::try_from(passed.count()).unwrap_or(u32::MAX)
 }
 
+/// Is there an exit gate, and is it not passed?
+fn has_shut_gate(state: &RunState, findings: &[Finding]) -> bool {
+    let is_gate = |id: &str| state.criteria.iter().any(|one| one.id == id && one.proof == Proof::ExitGate);
+    findings.iter().any(|finding| !finding.met && is_gate(&finding.id))
+}
+
 /// The certificate of success (or NONE) that one phase's facts support.
 pub fn certificate_of(state: &RunState, iteration: &Iteration, phase: Phase, paraphrase: Option<u8>) -> Certificate {
     let findings = findings(state, iteration, phase, paraphrase);
     let measured = residual(state, &findings, iteration.probe(phase, &Probe::Residual));
+    // Where there is an exit gate it is the only way out: a value score, however high, is one judge's word.
+    let declared = if has_shut_gate(state, &findings) { &[][..] } else { &state.certificates };
     certify(Facts {
-        declared: &state.certificates,
+        declared,
         findings: &findings,
         residual: measured.ok().map(|residual| residual.value),
         r_p: state.r_p(),

@@ -4,6 +4,7 @@
 //! elsewhere; `.loop_state.json` and the plan files are rendered from it and never read.
 
 pub mod learned;
+mod legal;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,6 +25,8 @@ use super::event::{
     StepFinished, Target,
 };
 use super::run::RunState;
+
+pub(super) use legal::legal;
 
 /// A call that a step made.
 #[derive(Debug, Clone, PartialEq)]
@@ -596,65 +599,8 @@ fn iteration_undone(run: &mut RunState, undone: &IterationUndone) {
     }
 }
 
-/// May a person take this iteration back?
-fn may_undo(run: &RunState, iteration: u32) -> Result<(), String> {
-    let value = &run.value;
-    if run.halt.is_some() {
-        return Err("the run has ended".to_owned());
-    }
-    if let Some(other) = value.undo {
-        return Err(format!("iteration {other} is being taken back already"));
-    }
-    if !run.done.iter().any(|done| done.number() == iteration) {
-        return Err(format!("iteration {iteration} is not finished"));
-    }
-    if value.undone.contains(&iteration) {
-        return Err(format!("iteration {iteration} was taken back already"));
-    }
-    if value.git.facts.as_ref().is_none_or(|facts| facts.branch.is_none()) {
-        return Err("the run has no branch of its own in a git repository".to_owned());
-    }
-    if !value.git.starts.contains_key(&iteration) {
-        return Err(format!("where iteration {iteration} began is not on the run's branch"));
-    }
-    Ok(())
-}
-
 fn open_step(run: &mut RunState) -> Result<&mut OpenStep, &'static str> {
     run.value.step.as_mut().ok_or("no step is open")
-}
-
-/// May this event follow?
-pub(super) fn legal(run: &RunState, event: &Event) -> Result<(), String> {
-    let value = &run.value;
-    match event {
-        Event::StepBegan(began) => {
-            if value.step.is_some() {
-                return Err("another step is open".to_owned());
-            }
-            if began.step != value.steps_begun {
-                return Err("steps are numbered without gaps".to_owned());
-            }
-            Ok(())
-        }
-        Event::UndoRequested(undo) => may_undo(run, undo.iteration),
-        Event::IterationUndone(undone) => {
-            if value.undo == Some(undone.iteration) {
-                Ok(())
-            } else {
-                Err("nobody asked for that".to_owned())
-            }
-        }
-        // Undoing works between steps, too.
-        Event::GitIntended(_) | Event::GitFinished(_) => Ok(()),
-        _ if value.step.is_none() => Err("no step is open".to_owned()),
-        Event::StepFinished(_) if run.call.is_some() => Err("an agent is still at work".to_owned()),
-        Event::VerificationsFound(found) => {
-            let ids: BTreeSet<&String> = found.verifications.iter().map(|one| &one.id).collect();
-            if ids.len() == found.verifications.len() { Ok(()) } else { Err("an id is used twice".to_owned()) }
-        }
-        _ => Ok(()),
-    }
 }
 
 /// A blob a verification's script is kept in.

@@ -59,6 +59,26 @@ pub struct CapsuleLink {
 }
 
 impl Capsule {
+    /// The same for somebody who looks for the first time: what is wanted, and nothing of what went before. Whoever
+    /// knows earlier scores and excuses judges those.
+    pub fn for_fresh_eyes(self) -> Self {
+        let summary = self.current_state_summary;
+        Self {
+            current_state_summary: StateSummary {
+                iteration_number: summary.iteration_number,
+                residual_current: None,
+                criteria_met_so_far: Vec::new(),
+                criteria_still_open: Vec::new(),
+                glow_previous_iteration: summary.glow_previous_iteration.map(|_| None),
+                northstar_distance_current: summary.northstar_distance_current,
+                open_questions_from_last_iteration: summary.open_questions_from_last_iteration.map(|_| Vec::new()),
+            },
+            accumulated_learnings: String::new(),
+            artifact_links: Vec::new(),
+            ..self
+        }
+    }
+
     /// The bytes that are stored and sent.
     pub fn text(&self) -> Result<String, CanonicalError> {
         canonical::pretty(self)

@@ -411,6 +411,11 @@ impl Purpose {
         }
     }
 
+    /// Does it look at the result as somebody who has not seen it come about?
+    pub const fn has_fresh_eyes(self) -> bool {
+        matches!(self, Self::ExitGate | Self::CriticalEval)
+    }
+
     /// May it ask a person with the asking tool? What the playbook itself asks comes through its own steps.
     pub const fn may_ask(self) -> bool {
         matches!(self, Self::Scout | Self::Solver)

@@ -12,6 +12,8 @@ pub mod decide;
 pub mod gates;
 pub mod monitor;
 #[cfg(test)]
+mod proof_tests;
+#[cfg(test)]
 pub mod testing;
 #[cfg(test)]
 mod undo_tests;

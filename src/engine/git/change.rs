@@ -31,6 +31,8 @@ pub(super) struct Work<'a> {
     pub branch: &'a str,
     pub bounds: Bounds,
     pub settings: &'a GitSettings,
+    /// Committed like all the rest, but never put back: what people want does not change because the work did.
+    pub documents: &'a [String],
     /// The name of the loop, for messages.
     pub name: &'a str,
 }
@@ -264,6 +266,7 @@ impl Work<'_> {
     async fn ours(&self, entries: Vec<Entry>) -> Result<Vec<Entry>, Trouble> {
         let mut entries = entries;
         entries.retain(|entry| self.bounds.whose(&entry.name) == Whose::Run && !entry.is_submodule());
+        entries.retain(|entry| !self.documents.contains(&shown(&entry.name)));
         let names: Vec<Name> = entries.iter().map(|entry| entry.name.clone()).collect();
         let filtered = filtered(self.git, &names).await?;
         entries.retain(|entry| !filtered.contains(&entry.name));

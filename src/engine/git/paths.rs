@@ -27,6 +27,11 @@ pub(super) fn place(workspace: &Path, name: &[u8]) -> PathBuf {
     workspace.join(OsStr::from_bytes(name))
 }
 
+/// A declared path as git would name it.
+pub(super) fn plain(path: &str) -> String {
+    path.split('/').filter(|part| !part.is_empty() && *part != ".").collect::<Vec<_>>().join("/")
+}
+
 /// The pieces of a list whose entries end with a zero byte.
 pub(super) fn pieces(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| *byte == 0).filter(|piece| !piece.is_empty())

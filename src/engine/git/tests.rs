@@ -41,6 +41,7 @@ impl Repo {
             run: RUN.to_owned(),
             name: "Greet: people!".to_owned(),
             settings: GitSettings::default(),
+            documents: [paths::plain("VISION.md"), paths::plain("./docs//PRD.md")].into(),
             known: None,
             stop: CancellationToken::new(),
         };
@@ -477,4 +478,23 @@ fn the_branch_has_a_name_that_git_takes() {
     let long = repository::branch_name(&"x".repeat(500), RUN);
     assert!(long.len() < 70, "{long}");
     assert!(Path::new(&long).components().count() == 2);
+}
+
+#[tokio::test]
+async fn going_back_leaves_what_people_want_as_they_wrote_it() {
+    let mut repo = Repo::new();
+    repo.write("docs/PRD.md", "R1\n");
+    repo.git(&["add", "."]);
+    repo.git(&["commit", "-qm", "documents"]);
+    let first = repo.prepare().await.head.unwrap();
+    repo.write("a.txt", "a1\n");
+    repo.write("docs/PRD.md", "R1, R2\n");
+    repo.write("VISION.md", "more\n");
+    let second = repo.commit("work").await.head.unwrap();
+    assert_eq!(repo.restore(&first).await.files, ["a.txt"]);
+    let read = |repo: &Repo| (repo.read("a.txt"), repo.read("docs/PRD.md"), repo.read("VISION.md"));
+    let expected = ("a0\n".to_owned(), "R1, R2\n".to_owned(), "more\n".to_owned());
+    assert_eq!(read(&repo), expected);
+    let undone = repo.undo(0, &[&first, &second]).await.unwrap();
+    assert_eq!((read(&repo), undone.files), (expected, vec!["a.txt".to_owned()]));
 }

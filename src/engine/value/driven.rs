@@ -147,6 +147,12 @@ async fn documents_are_read_written_and_briefed_before_the_first_iteration() {
     assert!(call(Purpose::Execute, Some("T1")).contains("CALL {\"nth\":2,"));
     assert!(call(Purpose::Execute, Some("T2")).contains("CALL {\"nth\":1,"));
 
+    // Who looks at the result for the first time is not told what others thought of it.
+    place.write("AGENTS.md", "The judge before was too harsh.\n");
+    for (purpose, told) in [(Purpose::VrcFull, true), (Purpose::ExitGate, false), (Purpose::CriticalEval, false)] {
+        assert_eq!(call(purpose, None).contains("too harsh"), told, "{purpose}");
+    }
+
     // A proposed text can be put before a person as a document.
     let proposal = serde_json::json!({"text": "R1: it greets by name.", "note": "names were missing"});
     driver.admit(Tool::ProposePrd, &proposal).unwrap();

@@ -2,9 +2,10 @@
 //!
 //! Role: files under `.loop/verifications` as verifications, and verifications as files. Not its role: when they run
 //! (`probes`) and what a result means (`playbook::value`).
-//! Invariants: the whole set is bounded; no symlink is followed; what is run is what was recorded, byte for byte.
+//! Invariants: the whole set is bounded; no symlink is followed; what is run is what was recorded, byte for byte; a
+//! check that was found once stays: nobody gets past it by deleting its script.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::journal::{Blobs, JournalError};
@@ -42,7 +43,8 @@ struct Script {
     file: PlainFile,
 }
 
-/// Everything found, with what is known about those that are unchanged.
+/// Everything found, with what is known about those that are unchanged. Whoever writes scripts adds some and rewrites
+/// those that do not pass; one that is known is never taken away, and one that passes stays as it is.
 pub(super) fn find(
     workspace: &Path,
     known: &BTreeMap<String, Verification>,
@@ -50,18 +52,55 @@ pub(super) fn find(
     secrets: &Secrets,
 ) -> Result<VerificationsFound, JournalError> {
     let (scripts, mut passed_over) = scan(workspace, secrets);
-    let mut verifications = Vec::new();
-    for script in scripts {
+    let mut kept = Vec::new();
+    for script in limited(scripts, known, &mut passed_over) {
         let digest = blobs.put(&script.file.bytes)?;
-        let known = known.get(&script.id);
-        verifications.push(record(script, digest, known));
+        kept.push((script, digest));
     }
+    let verifications = merge(kept, known, &mut passed_over);
     let more = passed_over.len().saturating_sub(MAX_PASSED_OVER);
     if more > 0 {
         passed_over.truncate(MAX_PASSED_OVER);
         passed_over.push(format!("and {more} more"));
     }
     Ok(VerificationsFound { verifications, passed_over })
+}
+
+/// As many new scripts as there is room for beside those that are known.
+fn limited(scripts: Vec<Script>, known: &BTreeMap<String, Verification>, passed_over: &mut Vec<String>) -> Vec<Script> {
+    let (mut kept, mut new): (Vec<Script>, Vec<Script>) =
+        scripts.into_iter().partition(|script| known.contains_key(&script.id));
+    let too_many = new.split_off(new.len().min(MAX_SCRIPTS.saturating_sub(known.len())));
+    passed_over.extend(too_many.iter().map(|script| format!("{}: more than {MAX_SCRIPTS} scripts", script.path)));
+    kept.append(&mut new);
+    kept
+}
+
+/// What is known, each as it is from now on, and what is new.
+fn merge(
+    scripts: Vec<(Script, Digest)>,
+    known: &BTreeMap<String, Verification>,
+    passed_over: &mut Vec<String>,
+) -> Vec<Verification> {
+    let mut merged = known.clone();
+    let mut gone: BTreeSet<&String> = known.keys().collect();
+    for (script, digest) in scripts {
+        gone.remove(&script.id);
+        let path = script.path.clone();
+        match known.get(&script.id) {
+            Some(one) if one.status == VerificationStatus::Passed => {
+                if one.script != digest || one.path != path {
+                    passed_over.push(format!("{path}: the script passes and stays as it was"));
+                }
+            }
+            one => {
+                let record = record(script, digest, one);
+                merged.insert(record.id.clone(), record);
+            }
+        }
+    }
+    passed_over.extend(gone.into_iter().map(|id| format!("{id}: its script is gone, and will be put back")));
+    merged.into_values().collect()
 }
 
 /// The verification that a script is from now on.
@@ -144,10 +183,7 @@ fn scan(workspace: &Path, secrets: &Secrets) -> (Vec<Script>, Vec<String>) {
             },
         }
     }
-    let mut scripts: Vec<Script> = scripts.into_values().collect();
-    let too_many = scripts.split_off(scripts.len().min(MAX_SCRIPTS));
-    passed_over.extend(too_many.iter().map(|script| format!("{}: more than {MAX_SCRIPTS} scripts", script.path)));
-    (scripts, passed_over)
+    (scripts.into_values().collect(), passed_over)
 }
 
 fn names(workspace: &Path, path: &str, passed_over: &mut Vec<String>) -> Vec<(String, Kind)> {
@@ -277,8 +313,8 @@ mod tests {
             put(dir.path(), &format!("unit/t{number:03}.sh"), "exit 0");
         }
         put(dir.path(), "unit/a.sh", &"x".repeat(MAX_SCRIPT + 1));
-        let (scripts, passed_over) = scan(dir.path(), &Secrets::default());
-        assert_eq!(scripts.len(), MAX_SCRIPTS);
+        let (scripts, mut passed_over) = scan(dir.path(), &Secrets::default());
+        assert_eq!(limited(scripts, &BTreeMap::new(), &mut passed_over).len(), MAX_SCRIPTS);
         assert_eq!(passed_over.len(), 3, "{passed_over:#?}");
         assert!(passed_over[0].contains("more than 262144 bytes") && passed_over[1].contains("t050"));
     }
@@ -301,13 +337,35 @@ mod tests {
     }
 
     fn found(dir: &Path, known: &BTreeMap<String, Verification>) -> BTreeMap<String, Verification> {
-        let (scripts, _) = scan(dir, &Secrets::default());
-        let records = scripts.into_iter().map(|script| {
+        let (scripts, mut passed_over) = scan(dir, &Secrets::default());
+        let scripts = limited(scripts, known, &mut passed_over).into_iter().map(|script| {
             let digest = Digest::of(&script.file.bytes);
-            let known = known.get(&script.id);
-            record(script, digest, known)
+            (script, digest)
         });
-        records.map(|one| (one.id.clone(), one)).collect()
+        let merged = merge(scripts.collect(), known, &mut passed_over);
+        merged.into_iter().map(|one| (one.id.clone(), one)).collect()
+    }
+
+    #[test]
+    fn a_check_is_neither_deleted_nor_crowded_out_nor_weakened_once_it_passes() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["unit_gone.sh", "unit_green.sh", "unit_red.sh"] {
+            put(dir.path(), name, "exit 1");
+        }
+        let mut known = found(dir.path(), &BTreeMap::new());
+        known.get_mut("unit/unit_green").unwrap().status = VerificationStatus::Passed;
+        known.get_mut("unit/unit_gone").unwrap().status = VerificationStatus::Blocked;
+        std::fs::remove_file(dir.path().join(DIRECTORY).join("unit_gone.sh")).unwrap();
+        put(dir.path(), "unit_green.sh", "exit 0");
+        put(dir.path(), "unit_red.sh", "exit 0");
+        for number in 0..MAX_SCRIPTS {
+            put(dir.path(), &format!("unit/a{number:03}.sh"), "exit 0");
+        }
+        let now = found(dir.path(), &known);
+        assert_eq!(now.len(), MAX_SCRIPTS);
+        assert_eq!(now["unit/unit_gone"], known["unit/unit_gone"], "given up, and still there");
+        assert_eq!(now["unit/unit_green"], known["unit/unit_green"]);
+        assert_ne!(now["unit/unit_red"].script, known["unit/unit_red"].script, "what fails may be written anew");
     }
 
     #[test]
@@ -324,7 +382,7 @@ mod tests {
             signature: String::new(),
         };
         for one in known.values_mut() {
-            one.status = VerificationStatus::Passed;
+            one.status = VerificationStatus::Failed;
             one.runs = 3;
             one.fix_attempts = 2;
             one.first_passed_in = Some(4);

@@ -48,6 +48,12 @@ fn only_a_finished_iteration_with_a_known_beginning_is_taken_back_and_once() {
     sim.record(undone(0));
     assert!(legal(&sim.run, &asked(0)).unwrap_err().contains("already"));
 
+    let mut certified = second_iteration(None);
+    certified.run.value.exit_gate_passed = Some(20);
+    assert_eq!(legal(&certified.run, &asked(0)), Ok(()), "it comes before the certificate");
+    certified.run.state = crate::machine::state::State::BudgetCheck;
+    assert!(legal(&certified.run, &asked(0)).unwrap_err().contains("certified"), "the success would not wait");
+
     let mut without = second_iteration(None);
     without.run.value.git.facts.as_mut().unwrap().branch = None;
     assert!(legal(&without.run, &asked(0)).unwrap_err().contains("no branch"));

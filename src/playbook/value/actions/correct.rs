@@ -258,7 +258,6 @@ fn decide_regeneration(run: &RunState, step: &OpenStep, reason: &str) -> Vec<Eve
         return close(run, step, plan_change(step), &format!("no new checks: {why}"));
     };
     let replaced: Vec<&str> = call.subject.as_deref().unwrap_or_default().split(',').collect();
-    // A check that is merely gone is no way forward.
     let anew = replaced.iter().filter_map(|id| run.value.verifications.get(*id));
     let anew: Vec<&Verification> = anew.filter(|one| one.status == VerificationStatus::Pending).collect();
     let change = if anew.is_empty() { plan_change(step) } else { Change::Plan };

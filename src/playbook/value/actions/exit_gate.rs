@@ -7,12 +7,13 @@
 //! does not report, or reports debt, keeps the gate shut; gaps become tasks on the first attempt only.
 
 use crate::machine::event::{
-    EpicPut, EpicStatus, Event, GitOperation, Probe, ProbeEnd, ProbeResult, VerificationPut, VrcTaken,
+    AgentEnd, EpicPut, EpicStatus, Event, GitOperation, Probe, ProbeEnd, ProbeResult, VerificationPut, VrcTaken,
 };
 use crate::machine::next::{Effect, Todo};
 use crate::machine::run::RunState;
 use crate::machine::value::OpenStep;
 use crate::model::certificate::CertificateKind;
+use crate::model::criterion::Proof;
 use crate::model::decimal::Exact;
 use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::tools::{Structured, VrcReport};
@@ -50,7 +51,7 @@ pub fn next(run: &RunState, step: &OpenStep) -> Option<Todo> {
     if step.calls_for(Purpose::CriticalEval) == 0 {
         return Some(Todo::call(Purpose::CriticalEval));
     }
-    let evaluated = evaluated(&Evaluation::of(run, step)).is_ok();
+    let evaluated = evaluated(step, &Evaluation::of(run, step)).is_ok();
     let branch = run.value.git.facts.as_ref().is_some_and(|facts| facts.branch.is_some());
     (evaluated && branch && step.git.is_empty())
         .then(|| Todo::Effect(Effect::Git(GitOperation::Checkpoint { label: LABEL.to_owned() })))
@@ -74,7 +75,7 @@ pub fn decide(run: &RunState, step: &OpenStep) -> Vec<Event> {
         return events;
     }
     let evaluation = Evaluation::of(run, step);
-    if let Err(why) = evaluated(&evaluation) {
+    if let Err(why) = evaluated(step, &evaluation) {
         events.extend(evaluation.tasks.events);
         events.push(shut(step, &why));
         return events;
@@ -106,7 +107,10 @@ fn unfinished(run: &RunState) -> Option<String> {
     if run.value.verifications.is_empty() && u32::try_from(tries).unwrap_or(u32::MAX) < most {
         return Some(format!("there is no check at all, and only {tries} of {most} tries to write some were made"));
     }
-    None
+    let declared = run.criteria.iter().any(|criterion| matches!(criterion.proof, Proof::Check { .. }));
+    // No certificate is issued for words alone, so nobody need be asked for theirs.
+    (run.value.verifications.is_empty() && !declared)
+        .then(|| format!("no check exists after {tries} tries to write some, and no criterion has one"))
 }
 
 // 1: the sweep.
@@ -219,13 +223,17 @@ fn gap_tasks(run: &RunState, step: &OpenStep) -> FollowUp {
 
 // 3: the last evaluation.
 
-fn evaluated(evaluation: &Evaluation) -> Result<(), String> {
+fn evaluated(step: &OpenStep, evaluation: &Evaluation) -> Result<(), String> {
     if let Some(why) = &evaluation.failed {
         return Err(format!("no last evaluation: {why}"));
     }
-    match evaluation.grave() {
-        0 => Ok(()),
-        _ => Err(format!("the last evaluation {}", evaluation.words())),
+    if evaluation.grave() > 0 {
+        return Err(format!("the last evaluation {}", evaluation.words()));
+    }
+    // What was not looked at any more may be grave.
+    match step.last_call(Purpose::CriticalEval).map(|call| &call.end) {
+        Some(AgentEnd::Reported) => Ok(()),
+        end => Err(format!("the last evaluation broke off: {}", end.map_or_else(String::new, describe))),
     }
 }
 

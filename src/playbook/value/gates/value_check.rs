@@ -6,7 +6,7 @@ use crate::machine::run::RunState;
 use crate::machine::value::OpenStep;
 use crate::model::decimal::Exact;
 use crate::model::purpose::Purpose;
-use crate::model::value::tools::{Structured, VrcReport};
+use crate::model::value::tools::Structured;
 use crate::model::value::{Recommendation, Vrc, VrcMode};
 
 use super::{Attempt, Move, attempt, need, pass, say};
@@ -17,26 +17,14 @@ pub(super) fn script(run: &RunState, step: &OpenStep) -> Move {
     }
     match attempt(step, Purpose::VrcFull) {
         Attempt::Missing => need(Todo::call(Purpose::VrcFull)),
-        Attempt::Reported(Structured::ReportVrc(report)) if report.value_score <= Exact::from_u64(1) => {
-            say(VrcTaken { vrc: measured(step, report) })
+        Attempt::Reported(report) => {
+            let vrc = match report {
+                Structured::ReportVrc(report) => Vrc::reported(step.number, VrcMode::Full, report),
+                _ => None,
+            };
+            say(VrcTaken { vrc: vrc.unwrap_or_else(|| nothing_known(step, "the score is not between 0 and 1")) })
         }
-        Attempt::Reported(_) => say(VrcTaken { vrc: nothing_known(step, "the score is not between 0 and 1") }),
         Attempt::Failed(how) => say(VrcTaken { vrc: nothing_known(step, &how) }),
-    }
-}
-
-fn measured(step: &OpenStep, report: &VrcReport) -> Vrc {
-    Vrc {
-        step: step.number,
-        mode: VrcMode::Full,
-        value_score: report.value_score,
-        deliverables_total: report.deliverables_total,
-        deliverables_verified: report.deliverables_verified,
-        deliverables_blocked: report.deliverables_blocked,
-        gaps: report.gaps.clone(),
-        recommendation: report.recommendation,
-        summary: report.summary.clone(),
-        carried: false,
     }
 }
 

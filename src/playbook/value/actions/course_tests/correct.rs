@@ -197,16 +197,6 @@ fn checks_that_fail_are_written_anew_and_those_that_pass_are_kept() {
 }
 
 #[test]
-fn a_failing_check_that_is_only_deleted_is_no_progress() {
-    let mut sim = stuck();
-    regenerate(&mut sim);
-    sim.agent(Purpose::GenerateVerifications, Vec::new());
-    let verifications = vec![check(&sim, "unit/good").clone()];
-    sim.record(VerificationsFound { verifications, passed_over: Vec::new() });
-    assert_eq!(finish(&mut sim).outcome, Outcome::NoProgress);
-}
-
-#[test]
 fn writing_checks_anew_is_bounded() {
     let mut sim = stuck();
     for generation in 0..4 {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::machine::event::Probe;
+use crate::model::criterion::{Criterion, Proof};
 use crate::model::purpose::Purpose;
 use crate::model::value::{Outcome, TaskSource, VerificationStatus as Status};
 use crate::playbook::value::testing::LOOP;
@@ -109,7 +110,7 @@ fn a_check_that_fails_keeps_it_shut_and_is_failing_from_then_on() {
 }
 
 #[test]
-fn without_checks_it_opens_only_after_every_try_to_write_some() {
+fn without_scripts_it_opens_only_after_every_try_to_write_some_and_on_a_declared_check() {
     let mut sim = ready();
     sim.run.value.verifications.clear();
     begin(&mut sim, Action::ExitGate);
@@ -120,6 +121,11 @@ fn without_checks_it_opens_only_after_every_try_to_write_some() {
         generation.action = Action::GenerateQc;
         sim.run.value.log.push(generation);
     }
+    begin(&mut sim, Action::ExitGate);
+    is_shut(&finish(&mut sim), "no criterion has one");
+    // What a person declared is run all the same.
+    let proof = Proof::Check { argv: vec!["true".into()], timeout_seconds: 1 };
+    sim.run.criteria.push(Criterion { id: "c".into(), text: String::new(), proof, protects: Vec::new() });
     begin(&mut sim, Action::ExitGate);
     sim.agent(Purpose::ExitGate, vec![vrc("1", "SHIP_READY", json!([]))]);
     sim.agent(Purpose::CriticalEval, Vec::new());
@@ -206,4 +212,13 @@ fn an_evaluator_that_fails_keeps_it_shut() {
     sim.agent(Purpose::ExitGate, vec![vrc("1", "SHIP_READY", json!([]))]);
     sim.agent_ends(Purpose::CriticalEval, Vec::new(), failed());
     is_shut(&finish(&mut sim), "no last evaluation");
+}
+
+#[test]
+fn an_evaluator_that_breaks_off_after_a_small_finding_keeps_it_shut() {
+    let mut sim = ready();
+    sweep(&mut sim, &[]);
+    sim.agent(Purpose::ExitGate, vec![vrc("1", "SHIP_READY", json!([]))]);
+    sim.agent_ends(Purpose::CriticalEval, vec![finding("polish", "The colours are dull.")], failed());
+    is_shut(&finish(&mut sim), "broke off: it failed: no answer");
 }
