@@ -155,8 +155,9 @@ impl Sim {
         self.agent_ends(purpose, reports, end)
     }
 
+    /// Starts the agent that the machine wants now; its call.
     #[track_caller]
-    pub fn agent_ends(&mut self, purpose: Purpose, reports: Vec<Structured>, end: AgentEnd) -> Vec<String> {
+    pub fn agent_begins(&mut self, purpose: Purpose) -> String {
         let Todo::StartAgent { purpose: wanted, subject, .. } = self.settle() else {
             panic!("no agent is wanted, but {:?}", self.todo());
         };
@@ -176,6 +177,12 @@ impl Sim {
             message: blob,
             paraphrase: None,
         });
+        call
+    }
+
+    #[track_caller]
+    pub fn agent_ends(&mut self, purpose: Purpose, reports: Vec<Structured>, end: AgentEnd) -> Vec<String> {
+        let (call, blob) = (self.agent_begins(purpose), Digest::of(b"blob"));
         let mut rejected = Vec::new();
         for (number, report) in reports.into_iter().enumerate() {
             assert!(purpose.tools().contains(&report.tool()), "{purpose} has no {}", report.tool());
