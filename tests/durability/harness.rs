@@ -283,7 +283,7 @@ fn forget_times(value: &mut Value) {
     }
 }
 
-/// Drops digests (they cover times; `verify` compares them) and the start time.
+/// Drops digests and commits (they cover times; `verify` compares them) and the start time.
 fn neutral(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {
@@ -296,7 +296,7 @@ fn neutral(text: &str) -> String {
                 hex.push(c);
                 continue;
             }
-            let is_digest = matches!(hex.len(), 12 | 64);
+            let is_digest = matches!(hex.len(), 12 | 40 | 64);
             out.push_str(if is_digest { "DIGEST" } else { &hex });
             hex.clear();
             out.push(c);

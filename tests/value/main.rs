@@ -5,7 +5,16 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[path = "../durability/chain.rs"]
+#[allow(dead_code)]
+mod chain;
+#[path = "../durability/harness.rs"]
+#[allow(dead_code)]
+mod harness;
+
 mod case;
 
+mod crash;
 mod demo;
+mod forge;
 mod scenarios;
