@@ -11,7 +11,9 @@ use nightloop::tool::process::survivors;
 use serde_json::{Value, json};
 
 use crate::case::{Case, PRD, call, complete, done, script, turns, vrc, write};
-use crate::harness::{Outcome, check, difference, for_each_case, outcome, run_id, run_with, thorough, wait_until};
+use crate::harness::{
+    Outcome, check, difference, for_each_case, outcome, run_id, run_with, short_name, thorough, wait_until,
+};
 use crate::support::Bench;
 
 /// What the machine decides in a run of this playbook.
@@ -137,10 +139,10 @@ impl Undisturbed {
 
 /// Every decision and every call for an agent, in order, without what names a moment.
 fn story(bench: &Bench) -> Vec<String> {
-    let events = bench.events();
+    let (events, name) = (bench.events(), short_name(bench));
     let told = events.iter().filter_map(|(kind, data)| match kind.as_str() {
         "agent.started" => Some(format!("{kind} {} {}", data["call"], data["subject"])),
-        _ if DECISIONS.contains(&kind.as_str()) => Some(format!("{kind} {}", timeless(data))),
+        _ if DECISIONS.contains(&kind.as_str()) => Some(format!("{kind} {}", timeless(data).replace(&name, "RUN"))),
         _ => None,
     });
     told.collect()
@@ -189,7 +191,7 @@ fn drive(bench: &Bench, crash: Option<(&str, &str)>) -> Result<bool, String> {
             0 => return Ok(died),
             3 if !answered => {
                 let (id, word) = open_question(bench).ok_or_else(|| format!("nothing is asked: {}", told()))?;
-                arguments = ["answer", &id, word].map(str::to_owned).to_vec();
+                arguments = ["answer", id.as_str(), word].map(str::to_owned).to_vec();
                 continue;
             }
             _ => return Err(told()),
@@ -325,7 +327,7 @@ fn of_the_run(bench: &Bench) -> Vec<String> {
     let branch = git(&bench.workspace, &["branch", "--list", "nightloop/*", "--format=%(refname)"]);
     let branch = branch.trim();
     assert!(!branch.is_empty() && !branch.contains('\n'), "{branch}");
-    let log = git(&bench.workspace, &["log", "--format=%s %T", &format!("main..{branch}")]);
+    let log = git(&bench.workspace, &["log", "--format=%s", &format!("main..{branch}")]);
     log.lines().map(str::to_owned).collect()
 }
 
