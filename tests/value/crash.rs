@@ -351,7 +351,12 @@ fn a_crash_around_a_git_operation_leaves_the_users_things_alone() {
         die_and_resume(&bench, name, point, &expected)?;
         let (user, run) = (of_the_user(&bench), of_the_run(&bench));
         check(user == before, || format!("{point}: the user had {before:?} and has {user:?}"))?;
-        check(run == history, || format!("{point}: the run's branch had {history:?} and has {run:?}"))
+        // A resume renders the views anew, so that an operation which had nothing to commit may have a commit of them.
+        let mut left = run.iter();
+        let all_there = history.iter().all(|line| left.any(|found| found == line));
+        check(all_there && run.len() <= history.len() + 1, || {
+            format!("{point}: the run's branch had {history:?} and has {run:?}")
+        })
     });
 }
 
