@@ -9,6 +9,7 @@ use crate::evidence::store::{self, Durability};
 use crate::journal::{
     self, Blobs, Draft, JournalError, Record, RunDir, RunLock, SystemClock, Tail, Writer, WriterOptions,
 };
+use crate::machine::batch::Batch;
 use crate::machine::event::{Event, REDUCER_VERSION, RunResumed, RunStarted};
 use crate::machine::fold::{self, Stamped};
 use crate::machine::run::RunState;
@@ -18,6 +19,7 @@ use crate::model::decision::{Mode, Patience};
 use crate::model::digest::Digest;
 use crate::model::ids::RunId;
 use crate::model::loop_file::{self, LoopFile};
+use crate::playbook;
 use crate::tool::sandbox::{self, InForce, Sandbox};
 
 use super::error::EngineError;
@@ -167,7 +169,7 @@ impl Session {
         let workspace = workspace_of(&run_dir)?;
         let workspace_lock = lock_workspace(root, &workspace)?;
         let run_lock = RunLock::acquire(&path)?;
-        let (recovered, folded) = recover(&run_dir, &run_lock)?;
+        let (recovered, folded, cut) = recover(&run_dir, &run_lock)?;
         let state = folded.ok_or_else(|| {
             EngineError::usage(
                 format!("run {run} was created but never started: its journal is empty"),
@@ -211,7 +213,13 @@ impl Session {
         let event = Event::from(resumed);
         crate::machine::legal::legal(&session.state, &event)
             .map_err(|why| EngineError::usage(why, "start a new run with `nightloop run`"))?;
-        let records = session.writer.append_blocking(vec![draft(None, &event)?])?;
+        // A decision that was cut in the middle stands: its rest is recorded before anything else happens.
+        let iteration = session.state.current.as_ref().map(|iteration| iteration.number());
+        let mut drafts = vec![draft(None, &event)?];
+        for event in cut.into_rest() {
+            drafts.push(draft(iteration, &event)?);
+        }
+        let records = session.writer.append_blocking(drafts)?;
         for record in &records {
             fold::apply(&mut session.state, &stamped(record)?)?;
         }
@@ -229,13 +237,22 @@ pub(super) fn set_seal_aside(run: &Path, next_seq: u64) -> Result<(), EngineErro
     Ok(())
 }
 
-/// Repairs a torn tail and folds everything.
-pub(super) fn recover(run_dir: &RunDir, lock: &RunLock) -> Result<(journal::Recovered, Option<RunState>), EngineError> {
+/// Repairs a torn tail and folds everything. The batch is what the last decision still lacks.
+pub(super) fn recover(
+    run_dir: &RunDir,
+    lock: &RunLock,
+) -> Result<(journal::Recovered, Option<RunState>, Batch), EngineError> {
     let mut folded: Option<RunState> = None;
+    let mut batch = Batch::default();
     let recovered = journal::recover(run_dir, lock, &mut |record| {
-        fold_record(&mut folded, &record).map_err(|e| JournalError::Invalid { detail: e.to_string() })
+        let invalid = |e: EngineError| JournalError::Invalid { detail: e.to_string() };
+        if let Some(state) = folded.as_ref().filter(|_| record.kind != journal::SEGMENT_END) {
+            let event = stamped(&record).map_err(invalid)?.event;
+            batch.follow(state, playbook::of(state.loop_file().playbook), &event);
+        }
+        fold_record(&mut folded, &record).map_err(invalid)
     })?;
-    Ok((recovered, folded))
+    Ok((recovered, folded, batch))
 }
 
 /// Reads a run without owning it.
@@ -416,7 +433,7 @@ pub fn seal_ended(root: &StateRoot, run: &RunId) -> Result<(), EngineError> {
     let workspace = workspace_of(&run_dir)?;
     let _workspace_lock = lock_workspace(root, &workspace)?;
     let run_lock = RunLock::acquire(&path)?;
-    let (recovered, folded) = recover(&run_dir, &run_lock)?;
+    let (recovered, folded, _) = recover(&run_dir, &run_lock)?;
     let state = folded.ok_or_else(|| EngineError::Internal("an ended run without events".to_owned()))?;
     // Another run may have written there since.
     store::archive_foreign(&workspace, run)

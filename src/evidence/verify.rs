@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::journal::{self, Blobs, JournalError, RunDir, read_seal, verify_chain};
+use crate::machine::batch;
 use crate::machine::call::ToolPhase;
 use crate::machine::document::{self, EVIDENCE_ROOT};
 use crate::machine::event::{Event, Text};
@@ -194,6 +195,7 @@ fn check_announced(state: &RunState, event: &Event) -> Result<(), String> {
         Event::LlmFailed(failed) if failed.is_only_a_wait() => call.is_some(),
         Event::LlmResponded(_) | Event::LlmFailed(_) => call.is_some_and(|call| call.request_open),
         Event::ProbeFinished(finished) => state.open_probes.contains(&(finished.phase, finished.probe.clone())),
+        Event::GitFinished(finished) => state.value.git.open.as_ref() == Some(&finished.operation),
         _ => true,
     };
     if announced { Ok(()) } else { Err("it was never announced".to_owned()) }
@@ -217,13 +219,9 @@ fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Even
         | Event::ResearchKept(_)
         | Event::EpicPut(_)
         | Event::RunHalted(_) => true,
-        // A tool may ask at its own time; the machine asks only where the facts make it. Whether a spend limit or
-        // too many denials stand behind an answer's question is seen when it is folded.
-        Event::DecisionAsked(asked) => {
-            let denied = matches!(asked.request, Request::Escalation { .. }) && state.value.step.is_none();
-            let folded = denied || matches!(asked.request, Request::SpendLimit { .. });
-            asked.asked_by.is_none() && !folded
-        }
+        // A tool may ask at its own time; the machine asks only where the facts make it. Whether a spend limit or too
+        // many denials stand behind a question in the middle of a call is seen when it is folded.
+        Event::DecisionAsked(asked) => asked.asked_by.is_none() && state.call.is_none(),
         Event::GlowScored(scored) => {
             let accumulated = step::accumulate(state).ok_or("there is no certificate to score")?;
             return if accumulated.glow == scored.glow {
@@ -294,8 +292,11 @@ fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Even
         | Event::ViewerDetached(_) => false,
     };
     if !decided {
-        // An engine that died between two decisions makes them again.
-        expected.clear();
+        // What a playbook decided at once is made whole after a crash; else an engine that died between two decisions
+        // makes them again.
+        if !(batch::passes(event) && expected.iter().all(|rest| batch::is_of_a_step(state, rest))) {
+            expected.clear();
+        }
         return Ok(());
     }
     if expected.is_empty() {

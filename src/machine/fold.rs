@@ -262,7 +262,8 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
         Event::BudgetCut(cut) => state.cut = Some(cut.clone()),
         Event::DecisionAsked(asked) => {
             state.operator.ask(asked, ts);
-            if let (None, Some(step)) = (&asked.asked_by, &mut state.value.step) {
+            // A step asks between its calls; what is asked during one (money, denials) is no question of the step's.
+            if let (None, None, Some(step)) = (&asked.asked_by, &state.call, &mut state.value.step) {
                 step.ask(asked.id);
             }
         }

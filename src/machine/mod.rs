@@ -8,6 +8,7 @@
 //! * [`fold::apply`] folds an event into [`run::RunState`]. The engine, `verify`, and every reader use it.
 
 pub mod alignment;
+pub mod batch;
 pub mod call;
 pub mod compose;
 pub mod document;

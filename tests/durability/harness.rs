@@ -197,6 +197,12 @@ pub fn run_id(bench: &Bench) -> String {
     bench.run_dir().file_name().unwrap().to_str().unwrap().to_owned()
 }
 
+/// What a branch of the run is named after.
+pub fn short_name(bench: &Bench) -> String {
+    let run = run_id(bench).to_lowercase();
+    run[run.len() - 8..].to_owned()
+}
+
 /// The journal of the newest run as text; empty while there is none.
 pub fn journal_text(bench: &Bench) -> String {
     let Some(run) = run_dirs(bench).pop() else { return String::new() };
@@ -244,7 +250,7 @@ pub fn outcome(bench: &Bench) -> Outcome {
 
 /// Every evidence file without what names the time, the run, or a digest of those.
 fn evidence(bench: &Bench) -> BTreeMap<String, String> {
-    let (run, root) = (run_id(bench), bench.workspace.join("evidence"));
+    let (run, short, root) = (run_id(bench), short_name(bench), bench.workspace.join("evidence"));
     let mut files = BTreeMap::new();
     for path in files_below(&root) {
         let text = fs::read_to_string(&path).unwrap();
@@ -256,7 +262,7 @@ fn evidence(bench: &Bench) -> BTreeMap<String, String> {
             }
             Err(_) => text,
         };
-        files.insert(name, neutral(&text.replace(&run, "RUN")));
+        files.insert(name, neutral(&text.replace(&run, "RUN").replace(&short, "RUN")));
     }
     files
 }
@@ -283,7 +289,7 @@ fn forget_times(value: &mut Value) {
     }
 }
 
-/// Drops digests (they cover times; `verify` compares them) and the start time.
+/// Drops digests and commits (they cover times; `verify` compares them) and the start time.
 fn neutral(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {
@@ -296,7 +302,7 @@ fn neutral(text: &str) -> String {
                 hex.push(c);
                 continue;
             }
-            let is_digest = matches!(hex.len(), 12 | 64);
+            let is_digest = matches!(hex.len(), 12 | 40 | 64);
             out.push_str(if is_digest { "DIGEST" } else { &hex });
             hex.clear();
             out.push(c);

@@ -16,7 +16,7 @@ mod agents_md;
 mod archive;
 mod bad_input;
 mod boundary;
-
+mod chain;
 mod faults;
 mod forge;
 mod full_disk;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write as _;
 
-use crate::forge::Chain;
+use crate::chain::Chain;
 use crate::harness::{contents, difference, journal_text, loop_yaml, outcome, run_dirs, run_with, small, tiny};
 use crate::support::Bench;
 

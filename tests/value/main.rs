@@ -5,10 +5,19 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[path = "../durability/chain.rs"]
+#[allow(dead_code)]
+mod chain;
+#[path = "../durability/harness.rs"]
+#[allow(dead_code)]
+mod harness;
+
 mod case;
 
 mod corrections;
+mod crash;
 mod demo;
+mod forge;
 mod lessons;
 mod preparing;
 mod scenarios;

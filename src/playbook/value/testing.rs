@@ -159,8 +159,9 @@ impl Sim {
         self.agent_ends(purpose, reports, end)
     }
 
+    /// Starts the agent that the machine wants now; its call.
     #[track_caller]
-    pub fn agent_ends(&mut self, purpose: Purpose, reports: Vec<Structured>, end: AgentEnd) -> Vec<String> {
+    pub fn agent_begins(&mut self, purpose: Purpose) -> String {
         let Todo::StartAgent { purpose: wanted, subject, .. } = self.settle() else {
             panic!("no agent is wanted, but {:?}", self.todo());
         };

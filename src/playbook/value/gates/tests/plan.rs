@@ -211,3 +211,20 @@ fn what_is_missing_after_a_person_was_asked_stops_the_run() {
     let detail = at.halts(Gate::Preflight).detail;
     assert!(detail.contains("install `cc`") && !detail.contains("ld`"), "{detail}");
 }
+
+#[test]
+fn a_question_during_a_call_is_none_of_the_steps_own() {
+    let mut at = at(Gate::Preflight);
+    looks(&mut at, &["cc"]);
+    let call = at.sim.agent_begins(Purpose::Preflight);
+    let request = Request::SpendLimit { detail: "no more money".into() };
+    let id = at.sim.run.operator.next_id();
+    at.sim.record(DecisionAsked { id, request, why: String::new(), asked_by: None });
+    at.sim.answer(Answer::Retry);
+    let role = Purpose::Preflight.role();
+    at.sim.record(AgentFinished { call, role, end: AgentEnd::NoReport });
+    looks(&mut at, &["cc"]);
+    // The person said something about money, nothing about `cc`.
+    assert_eq!(at.sim.settle(), Todo::AwaitPerson);
+    assert!(matches!(at.sim.run.operator.open().next().unwrap().request, Request::HumanAction { .. }));
+}

@@ -1,0 +1,392 @@
+//! The engine dies in a run of the value playbook; `resume` must come out at the same place.
+//!
+//! The same place means: the same decisions in the same order, the same calls, each question asked once.
+//! `NIGHTLOOP_THOROUGH=1` dies at every event instead of a sample of them.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use nightloop::tool::process::survivors;
+use serde_json::{Value, json};
+
+use crate::case::{Case, PRD, call, complete, done, script, turns, vrc, write};
+use crate::harness::{
+    Outcome, check, difference, for_each_case, outcome, run_id, run_with, short_name, thorough, wait_until,
+};
+use crate::support::Bench;
+
+/// What the machine decides in a run of this playbook.
+const DECISIONS: &[&str] = &[
+    "state.entered",
+    "step.began",
+    "step.finished",
+    "task.put",
+    "verification.put",
+    "vrc.taken",
+    "round.kept",
+    "round.closed",
+    "research.kept",
+    "epic.put",
+    "decision.asked",
+    "certificate.issued",
+    "residual.measured",
+];
+/// Invocations after which a run that has not ended never will.
+const MOST_INVOCATIONS: usize = 12;
+
+/// A vision with a SOFT issue, and a PRD that is to be amended: two questions before the first iteration.
+fn asking() -> Case {
+    let validation = json!({
+        "verdict": "NEEDS_REVISION",
+        "reason": "One thing could be said better.",
+        "dimensions": {
+            "outcome_grounded": "STRONG",
+            "adoption_realistic": "WEAK",
+            "causally_sound": "STRONG",
+            "failure_aware": "ADEQUATE",
+        },
+        "strengths": ["It is short."],
+        "issues": [{
+            "id": "V1",
+            "severity": "SOFT",
+            "category": "adoption_risk",
+            "description": "Nobody may look for two.txt.",
+            "evidence": "Whoever looks for two.txt",
+        }],
+    });
+    let amend = json!({"verdict": "AMEND", "reason": "A word is missing.", "amendments": ["Say who reads it."]});
+    let proposal = json!({"text": format!("{PRD}4. Somebody reads it.\n"), "note": "who reads it"});
+    Case::new()
+        .on("vision_validate", turns(&[&[call("report_vision_validation", validation)]]))
+        .on_nth("prd_critique", 1, turns(&[&[call("report_critique", amend)]]))
+        .on("prd_amend", turns(&[&[call("propose_prd", proposal)]]))
+}
+
+/// Both tasks are done badly, a triage and a fix mend it; an evaluation wants more, and whoever does that breaks what
+/// passed before, so that it is mended again.
+fn mending() -> Case {
+    let scripts = [
+        script("unit/one", "one.txt", "one"),
+        script("unit/uno", "one.txt", "one"),
+        script("value/two", "two.txt", "two"),
+        script("value/due", "two.txt", "two"),
+    ];
+    let all = ["unit/one", "unit/uno", "value/two", "value/due"];
+    let cause = json!({
+        "cause": "The files hold the wrong words.",
+        "affected_tests": all,
+        "priority": 1,
+        "fix_suggestion": "Write the right ones.",
+    });
+    let finding = json!({
+        "severity": "blocking",
+        "description": "There is no three.txt.",
+        "user_impact": "Readers of three get nothing.",
+    });
+    let finding = call("report_eval_finding", finding);
+    let badly = [write("one.txt", "eno\n"), write("two.txt", "owt\n")];
+    let breaking = [write("one.txt", "eno\n"), write("three.txt", "three\n")];
+    let mut case = Case::new()
+        .on_subject("execute", "T2", turns(&[&badly, &[complete("T2")]]))
+        .on("generate_verifications", json!([{"text": "Checks.", "calls": scripts}, done()]))
+        .on("triage", turns(&[&[call("report_triage", json!({"root_causes": [cause]}))]]))
+        .on("fix", json!([{"calls": [write("one.txt", "one\n"), write("two.txt", "two\n")]}, done()]))
+        .on_nth("critical_eval", 1, json!([{"calls": [finding]}, done()]))
+        .on_subject("execute", "CE-23-1", turns(&[&breaking, &[complete("CE-23-1")]]));
+    for (nth, score) in [(2, "0.4"), (3, "0.6"), (4, "0.95")] {
+        case = case.on_nth("vrc", nth, turns(&[&[vrc(score, "CONTINUE", json!([]))]]));
+    }
+    case
+}
+
+/// What an undisturbed run looks like.
+struct Undisturbed {
+    kinds: Vec<String>,
+    story: Vec<String>,
+    outcome: Outcome,
+}
+
+impl Undisturbed {
+    #[track_caller]
+    fn of(bench: &Bench) -> Self {
+        drive(bench, None).unwrap();
+        bench.nightloop(&["verify"]).expect(0);
+        let kinds = bench.events().into_iter().map(|(kind, _)| kind).collect();
+        Self { kinds, story: story(bench), outcome: outcome(bench) }
+    }
+
+    /// The numbers of the events before the first iteration.
+    fn preparation(&self) -> usize {
+        self.kinds.iter().position(|kind| kind == "iteration.began").unwrap()
+    }
+
+    /// Does what comes out of a disturbed run differ?
+    fn compare(&self, bench: &Bench, point: &str) -> Result<(), String> {
+        let found = story(bench);
+        for (wanted, found) in self.story.iter().zip(&found) {
+            check(wanted == found, || format!("{point}:\n  wanted {wanted}\n  found  {found}"))?;
+        }
+        check(self.story.len() == found.len(), || format!("{point}: {} parts, not {}", found.len(), self.story.len()))?;
+        difference(&self.outcome, &outcome(bench)).map_or(Ok(()), |what| Err(format!("{point}: {what}")))?;
+        let verified = bench.nightloop(&["verify"]);
+        check(verified.code == 0, || format!("{point}: verify says {}\n{}", verified.code, verified.stdout))?;
+        let run = run_id(bench);
+        wait_until("no process of the run is left", || survivors(&run).is_empty());
+        Ok(())
+    }
+}
+
+/// Every decision and every call for an agent, in order, without what names a moment.
+fn story(bench: &Bench) -> Vec<String> {
+    let (events, name) = (bench.events(), short_name(bench));
+    let told = events.iter().filter_map(|(kind, data)| match kind.as_str() {
+        "agent.started" => Some(format!("{kind} {} {}", data["call"], data["subject"])),
+        _ if DECISIONS.contains(&kind.as_str()) => Some(format!("{kind} {}", timeless(data).replace(&name, "RUN"))),
+        _ => None,
+    });
+    told.collect()
+}
+
+fn timeless(data: &Value) -> String {
+    let mut data = data.clone();
+    if let Some(fields) = data.as_object_mut() {
+        fields.remove("spent");
+    }
+    let mut out = String::new();
+    let text = data.to_string();
+    let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    for word in text.split_inclusive(|c: char| !is_hex(c)) {
+        let hex = word.trim_end_matches(|c: char| !is_hex(c));
+        out.push_str(&if hex.len() == 40 { word.replace(hex, "COMMIT") } else { word.to_owned() });
+    }
+    out
+}
+
+/// The question that nobody has answered, with the answer of this test.
+fn open_question(bench: &Bench) -> Option<(String, &'static str)> {
+    let events = bench.events();
+    let of = |wanted: &str| -> Vec<&Value> {
+        events.iter().filter(|(kind, _)| kind == wanted).map(|(_, data)| data).collect()
+    };
+    let answered = of("decision.answered");
+    let open = of("decision.asked").into_iter().find(|asked| answered.iter().all(|one| one["id"] != asked["id"]))?;
+    let word = if open["request"].to_string().contains("PRD.md") { "approve" } else { "acknowledge" };
+    Some((format!("d{}", open["id"]), word))
+}
+
+/// Runs, answers and resumes until the run has ended; dies once, where there is a plan for it. Was it carried out?
+fn drive(bench: &Bench, crash: Option<(&str, &str)>) -> Result<bool, String> {
+    let mut died = false;
+    let mut arguments: Vec<String> = vec!["run".into(), "--headless".into()];
+    for _ in 0..MOST_INVOCATIONS {
+        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let plan: Vec<(&str, &str)> = crash.filter(|_| !died).into_iter().collect();
+        let ended = run_with(bench, &words, &plan);
+        let told = || format!("{words:?} ended with {}\n{}{}", ended.code, ended.stdout, ended.stderr);
+        let answered = words[0] == "answer";
+        match ended.code {
+            -1 if ended.stderr.contains("planned crash") => died = true,
+            0 if answered => {}
+            0 => return Ok(died),
+            3 if !answered => {
+                let (id, word) = open_question(bench).ok_or_else(|| format!("nothing is asked: {}", told()))?;
+                arguments = ["answer", id.as_str(), word].map(str::to_owned).to_vec();
+                continue;
+            }
+            _ => return Err(told()),
+        }
+        arguments = vec!["resume".into(), "--headless".into()];
+    }
+    Err("the run does not come to an end".to_owned())
+}
+
+/// Dies at `point`, goes on to the end, and compares with the undisturbed run.
+fn die_and_resume(bench: &Bench, name: &str, point: &str, expected: &Undisturbed) -> Result<(), String> {
+    let died = drive(bench, Some((name, point))).map_err(|why| format!("{point}: {why}"))?;
+    check(died, || format!("{point}: it did not die"))?;
+    expected.compare(bench, point)
+}
+
+/// So many of these, evenly spread, the first and the last among them; all where thoroughness is asked for.
+fn sample(points: Vec<String>, most: usize) -> Vec<String> {
+    if thorough() || points.len() <= most {
+        return points;
+    }
+    (0..most).map(|n| points[n * (points.len() - 1) / (most - 1)].clone()).collect()
+}
+
+/// Places inside what is written at once by a decision: a torn write keeps the first and loses the rest.
+fn torn(kinds: &[String]) -> impl Iterator<Item = String> {
+    let decided = |kind: &String| DECISIONS.contains(&kind.as_str());
+    let inside = kinds.windows(2).enumerate().filter(move |(_, pair)| pair.iter().all(decided));
+    inside.map(|(seq, _)| format!("mid_write:{}", seq + 1)).collect::<Vec<_>>().into_iter()
+}
+
+#[test]
+fn a_crash_before_the_first_iteration_comes_back_at_the_question() {
+    let expected = Undisturbed::of(&asking().written());
+    let asked = expected.kinds.iter().filter(|kind| *kind == "decision.asked").count();
+    assert_eq!(asked, 2, "{:?}", expected.story);
+    let points = (0..expected.preparation()).map(|seq| format!("after_sync:{seq}"));
+    let points = sample(points.collect(), 24);
+    for_each_case(&points, |point| die_and_resume(&asking().written(), "NIGHTLOOP_CRASH", point, &expected));
+}
+
+#[test]
+fn a_crash_around_a_question_or_its_answer_asks_nothing_twice() {
+    let expected = Undisturbed::of(&asking().written());
+    let around =
+        ["round.kept", "decision.asked", "decision.answered", "decision.settled", "documents.read", "round.closed"];
+    let mut points = Vec::new();
+    for (seq, kind) in expected.kinds.iter().enumerate().take(expected.preparation()) {
+        if around.contains(&kind.as_str()) {
+            points.extend(["before_write", "mid_write", "after_sync"].map(|moment| format!("{moment}:{seq}")));
+        }
+    }
+    assert!(points.len() >= 30, "{points:?}");
+    let points = sample(points, 15);
+    for_each_case(&points, |point| die_and_resume(&asking().written(), "NIGHTLOOP_CRASH", point, &expected));
+}
+
+#[test]
+fn a_crash_during_the_work_changes_nothing() {
+    let expected = Undisturbed::of(&mending().written());
+    for wanted in ["execute", "fix", "exit_gate"] {
+        let began = format!("\"action\":\"{wanted}\"");
+        assert!(expected.story.iter().any(|line| line.contains(&began)), "{wanted}: {:?}", expected.story);
+    }
+    let points = (expected.preparation()..expected.kinds.len()).map(|seq| format!("after_sync:{seq}"));
+    let points = sample(points.collect(), 24);
+    for_each_case(&points, |point| die_and_resume(&mending().written(), "NIGHTLOOP_CRASH", point, &expected));
+}
+
+#[test]
+fn a_decision_of_several_events_is_whole_after_a_torn_write() {
+    let expected = Undisturbed::of(&mending().written());
+    let points: Vec<String> = torn(&expected.kinds).collect();
+    assert!(points.len() >= 10, "{points:?}");
+    let points = sample(points, 24);
+    for_each_case(&points, |point| die_and_resume(&mending().written(), "NIGHTLOOP_CRASH", point, &expected));
+}
+
+#[test]
+fn probes_that_ran_together_are_all_there_after_a_crash() {
+    let expected = Undisturbed::of(&mending().written());
+    let probes = expected.kinds.iter().enumerate().filter(|(_, kind)| kind.starts_with("probe."));
+    let points = probes.flat_map(|(seq, _)| [format!("mid_write:{seq}"), format!("before_write:{seq}")]);
+    let points = sample(points.collect(), 16);
+    for_each_case(&points, |point| die_and_resume(&mending().written(), "NIGHTLOOP_CRASH", point, &expected));
+}
+
+// A real repository.
+
+fn git(place: &Path, arguments: &[&str]) -> String {
+    let ended = Command::new("git")
+        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"])
+        .args(arguments)
+        .current_dir(place)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .output()
+        .unwrap();
+    assert!(ended.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ended.stderr));
+    String::from_utf8(ended.stdout).unwrap()
+}
+
+/// The mending case in a repository with work of the user's own: a branch, a stash, a changed and a new file.
+fn in_repository() -> Bench {
+    let bench = mending()
+        .set("git", json!({"mode": "branch", "allow_dirty": true}))
+        .file("kept.txt", "kept\n")
+        .file("changed.txt", "before\n")
+        .written();
+    let place = &bench.workspace;
+    git(place, &["init", "-q", "-b", "main"]);
+    git(place, &["add", "."]);
+    git(place, &["commit", "-q", "-m", "mine"]);
+    fs::write(place.join("kept.txt"), "stashed\n").unwrap();
+    git(place, &["stash", "push", "-q"]);
+    fs::write(place.join("changed.txt"), "after\n").unwrap();
+    fs::write(place.join("new.txt"), "new\n").unwrap();
+    bench
+}
+
+/// What is the user's: where the branch is, what is stashed, the files that are changed or new.
+fn of_the_user(bench: &Bench) -> Vec<String> {
+    let place = &bench.workspace;
+    let mut found =
+        vec![git(place, &["log", "--format=%T %s", "main"]), git(place, &["stash", "list", "--format=%gs %T"])];
+    found.extend(["kept.txt", "changed.txt", "new.txt"].map(|name| fs::read_to_string(place.join(name)).unwrap()));
+    found.push(git(place, &["status", "--porcelain", "--", "kept.txt", "changed.txt", "new.txt"]));
+    found
+}
+
+/// The run's own branch: what was committed, and with which words.
+fn of_the_run(bench: &Bench) -> Vec<String> {
+    let branch = git(&bench.workspace, &["branch", "--list", "nightloop/*", "--format=%(refname)"]);
+    let branch = branch.trim();
+    assert!(!branch.is_empty() && !branch.contains('\n'), "{branch}");
+    let log = git(&bench.workspace, &["log", "--format=%s", &format!("main..{branch}")]);
+    log.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_crash_around_a_git_operation_leaves_the_users_things_alone() {
+    let undisturbed = in_repository();
+    let before = of_the_user(&undisturbed);
+    let expected = Undisturbed::of(&undisturbed);
+    assert_eq!(of_the_user(&undisturbed), before);
+    let history = of_the_run(&undisturbed);
+    let operations = expected.kinds.iter().filter(|kind| *kind == "git.intended").count();
+    assert!(operations >= 5 && history.len() >= 3, "{operations} operations, {history:?}");
+    // Announced and not begun; done and not recorded.
+    let mut points: Vec<(&str, String)> = Vec::new();
+    for nth in 1..=operations {
+        points.push(("NIGHTLOOP_CRASH_AT", format!("git:{nth}")));
+        points.push(("NIGHTLOOP_CRASH_AT", format!("git_done:{nth}")));
+    }
+    for_each_case(&points, |(name, point)| {
+        let bench = in_repository();
+        die_and_resume(&bench, name, point, &expected)?;
+        let (user, run) = (of_the_user(&bench), of_the_run(&bench));
+        check(user == before, || format!("{point}: the user had {before:?} and has {user:?}"))?;
+        // A resume renders the views anew, so that an operation which had nothing to commit may have a commit of them.
+        let mut left = run.iter();
+        let all_there = history.iter().all(|line| left.any(|found| found == line));
+        check(all_there && run.len() <= history.len() + 1, || {
+            format!("{point}: the run's branch had {history:?} and has {run:?}")
+        })
+    });
+}
+
+// A journal that ends early.
+
+#[test]
+fn a_journal_cut_at_any_record_goes_on_or_is_refused() {
+    let whole = mending().written();
+    let expected = Undisturbed::of(&whole);
+    let text = fs::read_to_string(whole.run_dir().join("journal/00000001.jsonl")).unwrap();
+    let count = text.lines().count();
+    let cuts = sample((1..count).map(|keep| keep.to_string()).collect(), 14);
+    for_each_case(&cuts, |keep| {
+        // The files are as they were at the end, or not there at all: only the journal says how far the run is.
+        let bench = mending().written();
+        let died =
+            run_with(&bench, &["run", "--headless"], &[("NIGHTLOOP_CRASH", &format!("after_sync:{}", count - 2))]);
+        check(died.code == -1, || format!("it ended with {}", died.code))?;
+        let path = bench.run_dir().join("journal/00000001.jsonl");
+        let text = fs::read_to_string(&path).unwrap();
+        let kept: String = text.lines().take(keep.parse().unwrap()).flat_map(|line| [line, "\n"]).collect();
+        fs::write(&path, kept).unwrap();
+        let _ = fs::remove_file(bench.state.join("anchors.log"));
+        let resumed = bench.nightloop(&["resume", "--headless"]);
+        check([0, 2].contains(&resumed.code), || {
+            format!("cut to {keep}: {} {}{}", resumed.code, resumed.stdout, resumed.stderr)
+        })?;
+        let verified = bench.nightloop(&["verify"]);
+        check(verified.code == 0, || format!("cut to {keep}: verify {}\n{}", verified.code, verified.stdout))?;
+        let _ = &expected;
+        Ok(())
+    });
+}
