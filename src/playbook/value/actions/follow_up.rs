@@ -18,6 +18,9 @@ const MAX_TEXT: usize = 1_000;
 /// Of an id that a judge chose, this much goes into the id of a task.
 const MAX_NAME: usize = 20;
 
+/// Tasks for one and the same finding: it may come back once. A judge that repeats itself makes no more work.
+const MAX_SAME: usize = 2;
+
 /// A task as a finding suggests it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
@@ -74,10 +77,17 @@ pub fn tasks(run: &RunState, step: &OpenStep, source: TaskSource, wanted: &[Want
             follow_up.made.push(one.id.clone());
             continue;
         }
+        let description = cut(&one.description, settings.max_task_description_chars);
+        let same = plan.iter().filter(|task| task.source == source && task.description == description);
+        let same: Vec<&str> = same.map(|task| task.id.as_str()).collect();
+        if same.len() >= MAX_SAME {
+            follow_up.refused.push(format!("{} (the same as {})", one.id, same.join(", ")));
+            continue;
+        }
         let wish = ManageTask {
             action: TaskAction::Add,
             task_id: one.id.clone(),
-            description: Some(cut(&one.description, settings.max_task_description_chars)),
+            description: Some(description),
             value: Some(cut(if one.value.trim().is_empty() { &one.description } else { &one.value }, MAX_TEXT)),
             acceptance: Some(cut(&one.acceptance, MAX_TEXT)),
             prd_section: None,
