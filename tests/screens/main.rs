@@ -6,6 +6,7 @@
 mod operator;
 
 mod idle;
+mod late;
 mod looks;
 mod pictures;
 mod property;

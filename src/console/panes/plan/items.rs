@@ -255,10 +255,17 @@ fn at_start(run: &RunState, criterion: &Criterion) -> (Status, String) {
         Some(result) if result.end.passed() => (Status::Met, "its check passed before the first iteration".to_owned()),
         Some(result) => (Status::NotMet, format!("{} before the first iteration", result.end.describe())),
         None if criterion.is_judged() => (Status::NotJudged, "the skeptic judges it in each iteration".to_owned()),
-        None if matches!(criterion.proof, Proof::ExitGate) => {
-            (Status::NotJudged, "the exit gate was not tried yet".to_owned())
-        }
+        None if matches!(criterion.proof, Proof::ExitGate) => (Status::NotJudged, exit_gate(run).to_owned()),
         None => (Status::NotJudged, "its check did not run yet".to_owned()),
+    }
+}
+
+/// How far the exit gate is, before a certificate says so.
+fn exit_gate(run: &RunState) -> &'static str {
+    match (run.value.exit_gate_passed, run.value.exit_gate_attempts) {
+        (Some(_), _) => "the exit gate is passed; the certificate follows",
+        (None, 0) => "the exit gate was not tried yet",
+        (None, _) => "the exit gate was tried, and not passed yet",
     }
 }
 
