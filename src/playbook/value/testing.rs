@@ -167,8 +167,13 @@ impl Sim {
         };
         assert_eq!(wanted, purpose);
         let call = self.run.next_call_key(purpose, None);
-        let blob = Digest::of(b"blob");
         self.record(started(&self.run, purpose, subject.as_deref()));
+        call
+    }
+
+    #[track_caller]
+    pub fn agent_ends(&mut self, purpose: Purpose, reports: Vec<Structured>, end: AgentEnd) -> Vec<String> {
+        let (call, blob) = (self.agent_begins(purpose), Digest::of(b"blob"));
         let mut rejected = Vec::new();
         for (number, report) in reports.into_iter().enumerate() {
             assert!(purpose.tools().contains(&report.tool()), "{purpose} has no {}", report.tool());
