@@ -233,7 +233,7 @@ fn known_purpose<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Op
     let word = String::deserialize(deserializer)?;
     let known = Purpose::of_name(&word);
     known.map(Some).ok_or_else(|| {
-        let near = diagnose::nearest(&word, Purpose::ALL.map(Purpose::name).into_iter());
+        let near = diagnose::nearest(&word, Purpose::ALL.map(Purpose::name));
         let hint = near.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
         serde::de::Error::custom(format!("`{word}` is no purpose{hint}"))
     })
