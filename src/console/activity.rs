@@ -119,8 +119,9 @@ fn check<'a>(run: &RunState, recent: &Recent) -> Option<Activity<'a>> {
         Phase::Step(number) => format!("{} (step {number})", probe.name()),
     };
     let announced = recent.step(run).and_then(|noted| match &noted.what {
-        Step::Probe { argv, .. } => Some(argv.clone()),
-        Step::Request { .. } | Step::Failed { .. } | Step::Tool { .. } => None,
+        // Of several checks at once only the latest is known by its command.
+        Step::Probe { phase: at, probe: latest, argv } if (*at, latest) == (phase, &probe) => Some(argv.clone()),
+        Step::Probe { .. } | Step::Request { .. } | Step::Failed { .. } | Step::Tool { .. } => None,
     });
     let argv = announced.or_else(|| declared_argv(run, &probe));
     Some(Activity::Check { what: Safe::line(&what).to_string(), argv })
