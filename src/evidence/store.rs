@@ -42,6 +42,8 @@ pub fn write_copies(workspace: &Path, files: &[Rendered]) -> io::Result<()> {
     for (name, bytes) in value::copies(files) {
         let path = workspace.join(name);
         match fs::read(&path) {
+            // A folder of that name is somebody's; the evidence has the view all the same.
+            _ if path.is_dir() => continue,
             Ok(there) if there == bytes => continue,
             Ok(there) if !value::is_ours(&there) => move_aside(&path)?,
             Ok(_) => {}

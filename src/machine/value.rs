@@ -215,8 +215,6 @@ pub struct ValueState {
     pub undo_by: Option<String>,
     /// The iterations in `undone`, with what was taken back.
     pub taken_back: BTreeMap<u32, Undone>,
-    /// Times a judge changed files and was not believed.
-    pub violations: u32,
     /// What agents asked a person to do, in order. A builder's request names the task it was given.
     pub human_requests: Vec<HumanActionRequest>,
     /// Fixes that were undone: the reasons given for putting the files back.

@@ -227,6 +227,10 @@ fn check(declared: &LoopFile, text: &str, file: &str) -> Result<(), Diagnostic> 
             let message = format!("the criterion id `{}` is used twice", criterion.id);
             return Err(at(&criterion.id, message, "give each criterion its own id"));
         }
+        if declared.playbook == Playbook::Value && criterion.id == EXIT_GATE && criterion.proof != Proof::ExitGate {
+            let message = format!("the criterion id `{EXIT_GATE}` belongs to the value playbook");
+            return Err(at(&criterion.id, message, "choose another id"));
+        }
         if !is_plain_name(&criterion.id) {
             let message = format!("`{}` is no criterion id", criterion.id);
             return Err(at(&criterion.id, message, "use letters, digits, `-` and `_`, at most 64"));

@@ -289,7 +289,7 @@ fn a_value_score_out_of_range_is_sent_back() {
     let text = vrc("85", "CONTINUE", json!([]));
     let right = vrc("0.31", "CONTINUE", json!([]));
     let ran = Case::new()
-        .on_nth("vrc", 2, turns(&[&[percent.clone()], &[text.clone()], &[right]]))
+        .on_nth("vrc", 2, turns(&[&[percent.clone()], std::slice::from_ref(&text), &[right]]))
         .run()
         .expect(0)
         .verified();

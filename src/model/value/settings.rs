@@ -11,8 +11,6 @@ use super::{guard, tools};
 const MAX_COUNT: u64 = 1_000;
 /// A day, in seconds.
 const MAX_SECONDS: u64 = 86_400;
-/// A week, in minutes: people are waited for longer than scripts.
-const MAX_MINUTES: u64 = 7 * 24 * 60;
 
 /// What is wrong: the key to point at, what, and what to do.
 pub type Wrong = (&'static str, String, &'static str);
@@ -61,9 +59,8 @@ pub struct ValueSettings {
     pub script_seconds: u64,
     /// Seconds a sweep of all scripts may take. Default 120.
     pub sweep_seconds: u64,
-    /// Verification runs of one pause, and how long a person is waited for (minutes; 0: the run's own patience).
+    /// Verification runs of one pause. How long a person is waited for is the run's own patience (`decisions`).
     pub max_pause_checks: u32,
-    pub pause_timeout_minutes: u64,
     /// Quick value checks after steps that changed something. Default true.
     pub quick_vrc: bool,
     pub process_monitor: bool,
@@ -102,7 +99,6 @@ impl Default for ValueSettings {
             script_seconds: 60,
             sweep_seconds: 120,
             max_pause_checks: 10,
-            pause_timeout_minutes: 0,
             quick_vrc: true,
             process_monitor: true,
             plan_health: true,
@@ -130,11 +126,10 @@ impl ValueSettings {
         self.git.check()
     }
 
-    fn numbers(&self) -> [(&'static str, u64, std::ops::RangeInclusive<u64>); 24] {
+    fn numbers(&self) -> [(&'static str, u64, std::ops::RangeInclusive<u64>); 22] {
         let count = |key, number: u32| (key, u64::from(number), 1..=MAX_COUNT);
         let size = |key, number: usize, most| (key, u64::try_from(number).unwrap_or(u64::MAX), 1..=most);
         let seconds = |key, number| (key, number, 1..=MAX_SECONDS);
-        let minutes = |key, number| (key, number, 0..=MAX_MINUTES);
         let longest = u64::try_from(tools::MAX_TEXT).unwrap_or(u64::MAX);
         [
             ("auto_approve_prd", u64::from(self.auto_approve_prd), 0..=MAX_COUNT),
@@ -159,8 +154,6 @@ impl ValueSettings {
             seconds("script_seconds", self.script_seconds),
             seconds("sweep_seconds", self.sweep_seconds),
             count("max_pause_checks", self.max_pause_checks),
-            minutes("pause_timeout_minutes", self.pause_timeout_minutes),
-            minutes("feedback_timeout_minutes", self.epics.feedback_timeout_minutes),
         ]
     }
 
@@ -251,19 +244,11 @@ pub enum GitMode {
 }
 
 /// Large visions in slices.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EpicSettings {
     /// `auto`: by the size of the vision. Default off.
     pub mode: EpicMode,
-    /// Minutes until a feedback checkpoint goes on by itself; 0 waits. Default 30.
-    pub feedback_timeout_minutes: u64,
-}
-
-impl Default for EpicSettings {
-    fn default() -> Self {
-        Self { mode: EpicMode::Off, feedback_timeout_minutes: 30 }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -285,7 +270,7 @@ mod tests {
     #[test]
     fn the_defaults_and_the_edges_are_fine() {
         super::ValueSettings::default().check().unwrap();
-        for fine in ["max_steps: 1000", "script_seconds: 86400", "pause_timeout_minutes: 0", "auto_approve_prd: 0"] {
+        for fine in ["max_steps: 1000", "script_seconds: 86400", "auto_approve_prd: 0"] {
             parse(&format!("playbook: value\nvalue: {{{fine}}}\n"), "loop.yaml").unwrap();
         }
     }
@@ -299,8 +284,6 @@ mod tests {
             ("  max_task_description_chars: 4001", "1 to 4000"),
             ("  script_seconds: 0", "1 to 86400"),
             ("  sweep_seconds: 86401", "1 to 86400"),
-            ("  pause_timeout_minutes: 10081", "0 to 10080"),
-            ("  epics: {feedback_timeout_minutes: 10081}", "0 to 10080"),
             ("  vision: /etc/passwd", "no file of the workspace"),
             ("  prd: a/../../b", "no file of the workspace"),
             ("  prd: ''", "no file of the workspace"),
