@@ -315,8 +315,7 @@ fn in_repository() -> Bench {
 /// What is the user's: where the branch is, what is stashed, the files that are changed or new.
 fn of_the_user(bench: &Bench) -> Vec<String> {
     let place = &bench.workspace;
-    let mut found =
-        vec![git(place, &["log", "--format=%T %s", "main"]), git(place, &["stash", "list", "--format=%T"])];
+    let mut found = vec![git(place, &["log", "--format=%T %s", "main"]), git(place, &["stash", "list", "--format=%T"])];
     found.extend(["kept.txt", "changed.txt", "new.txt"].map(|name| fs::read_to_string(place.join(name)).unwrap()));
     found.push(git(place, &["status", "--porcelain", "--", "kept.txt", "changed.txt", "new.txt"]));
     found

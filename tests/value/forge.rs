@@ -110,7 +110,11 @@ fn a_decision_left_out_or_put_in_is_named() {
             let seq = chain.find(kind, 0);
             chain.remove(seq);
             // A fact may come next; then the first decision after it gives it away.
-            if matches!(kind, "task.put" | "verification.put") { "event ".to_owned() } else { format!("event {seq} (") }
+            if matches!(kind, "task.put" | "verification.put" | "tool.intended") {
+                "event ".to_owned()
+            } else {
+                format!("event {seq} (")
+            }
         });
     }
     // The same decision twice: from the facts after it something else follows.
@@ -136,7 +140,11 @@ fn a_report_or_a_result_that_nobody_gave_is_named() {
             let seq = chain.find(kind, 0);
             chain.remove(seq);
             // A fact may come next; then the first decision after it gives it away.
-            if matches!(kind, "task.put" | "verification.put") { "event ".to_owned() } else { format!("event {seq} (") }
+            if matches!(kind, "task.put" | "verification.put" | "tool.intended") {
+                "event ".to_owned()
+            } else {
+                format!("event {seq} (")
+            }
         });
     }
     // What a script showed is a fact; what follows from it is not.
