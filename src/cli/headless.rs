@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::engine::observer::Observer;
 use crate::machine::entry::describe_end;
-use crate::machine::event::{Event, Phase};
+use crate::machine::event::{Event, Phase, of_value_playbook};
 use crate::machine::fold::Stamped;
 use crate::machine::run::RunState;
 use crate::model::act::Act;
@@ -98,23 +98,7 @@ fn now(state: &RunState) -> String {
 fn describe(state: &RunState, event: &Event) -> Option<String> {
     let it = state.when();
     Some(match event {
-        Event::StepBegan(_)
-        | Event::StepFinished(_)
-        | Event::TaskPut(_)
-        | Event::DocumentsRead(_)
-        | Event::VerificationsFound(_)
-        | Event::VerificationPut(_)
-        | Event::VrcTaken(_)
-        | Event::ServicesChecked(_)
-        | Event::PreflightChecked(_)
-        | Event::RoundKept(_)
-        | Event::RoundClosed(_)
-        | Event::ResearchKept(_)
-        | Event::GitIntended(_)
-        | Event::GitFinished(_)
-        | Event::UndoRequested(_)
-        | Event::IterationUndone(_)
-        | Event::EpicPut(_) => text::safe(&words::line(event)?.0).to_string(),
+        of_value_playbook!() => text::safe(&words::line(event)?.0).to_string(),
         Event::RunResumed(resumed) => format!("resumed in {} (attempt {})", state.state, resumed.attempt),
         Event::StateEntered(entered) => format!("{} → {}", entered.from, entered.to),
         Event::InputRejected(rejected) => format!("rejected in {}: {}", rejected.state, text::safe(&rejected.why)),

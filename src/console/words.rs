@@ -4,7 +4,7 @@
 //! nothing but the foreign text itself needs more than ASCII, and marks are left to the theme.
 
 use crate::machine::entry::describe_end;
-use crate::machine::event::{AgentEnd, Event, Phase, ToolOutcomeKind, TreePurpose};
+use crate::machine::event::{AgentEnd, Event, Phase, ToolOutcomeKind, TreePurpose, of_value_playbook};
 use crate::machine::run::RunState;
 use crate::model::certificate::CertificateKind;
 use crate::model::safe::Safe;
@@ -54,23 +54,7 @@ pub fn describe(state: &RunState, event: &Event) -> Told {
     let it = state.when();
     let safe = |text: &str| Safe::line(text);
     match event {
-        Event::StepBegan(_)
-        | Event::StepFinished(_)
-        | Event::TaskPut(_)
-        | Event::DocumentsRead(_)
-        | Event::VerificationsFound(_)
-        | Event::VerificationPut(_)
-        | Event::VrcTaken(_)
-        | Event::ServicesChecked(_)
-        | Event::PreflightChecked(_)
-        | Event::RoundKept(_)
-        | Event::RoundClosed(_)
-        | Event::ResearchKept(_)
-        | Event::GitIntended(_)
-        | Event::GitFinished(_)
-        | Event::UndoRequested(_)
-        | Event::IterationUndone(_)
-        | Event::EpicPut(_) => match words::line(event) {
+        of_value_playbook!() => match words::line(event) {
             Some((text, Some(well))) => Told::judged(Run, well, safe(&text).to_string()),
             Some((text, None)) => Told::new(Run, safe(&text).to_string()),
             None => Told::quiet(Run, event.kind().to_owned()),

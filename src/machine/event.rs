@@ -140,6 +140,31 @@ events! {
     RunHalted = "run.halted",
 }
 
+/// The events of the value playbook, as a pattern: who passes them on as one need not name each, and a new one is
+/// added here.
+macro_rules! of_value_playbook {
+    () => {
+        $crate::machine::event::Event::StepBegan(_)
+            | $crate::machine::event::Event::StepFinished(_)
+            | $crate::machine::event::Event::TaskPut(_)
+            | $crate::machine::event::Event::DocumentsRead(_)
+            | $crate::machine::event::Event::VerificationsFound(_)
+            | $crate::machine::event::Event::VerificationPut(_)
+            | $crate::machine::event::Event::VrcTaken(_)
+            | $crate::machine::event::Event::ServicesChecked(_)
+            | $crate::machine::event::Event::PreflightChecked(_)
+            | $crate::machine::event::Event::RoundKept(_)
+            | $crate::machine::event::Event::RoundClosed(_)
+            | $crate::machine::event::Event::ResearchKept(_)
+            | $crate::machine::event::Event::GitIntended(_)
+            | $crate::machine::event::Event::GitFinished(_)
+            | $crate::machine::event::Event::UndoRequested(_)
+            | $crate::machine::event::Event::IterationUndone(_)
+            | $crate::machine::event::Event::EpicPut(_)
+    };
+}
+pub(crate) use of_value_playbook;
+
 impl Event {
     /// Did a person cause it, or someone who watches? Such events come at any moment of a run.
     pub const fn is_from_people(&self) -> bool {

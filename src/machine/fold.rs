@@ -7,7 +7,7 @@ use crate::model::decimal::Exact;
 use crate::model::decision::Mode;
 
 use super::call::{CallState, CallSummary};
-use super::event::{Event, Phase, RunStarted, Usage};
+use super::event::{Event, Phase, RunStarted, Usage, of_value_playbook};
 use super::iteration::Iteration;
 use super::ledger::{Row, add_cost};
 use super::legal;
@@ -312,23 +312,7 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
         Event::ViewerDetached(detached) => {
             state.operator.viewers.remove(&detached.viewer);
         }
-        Event::StepBegan(_)
-        | Event::StepFinished(_)
-        | Event::TaskPut(_)
-        | Event::DocumentsRead(_)
-        | Event::VerificationsFound(_)
-        | Event::VerificationPut(_)
-        | Event::VrcTaken(_)
-        | Event::ServicesChecked(_)
-        | Event::PreflightChecked(_)
-        | Event::RoundKept(_)
-        | Event::RoundClosed(_)
-        | Event::ResearchKept(_)
-        | Event::GitIntended(_)
-        | Event::GitFinished(_)
-        | Event::UndoRequested(_)
-        | Event::IterationUndone(_)
-        | Event::EpicPut(_) => value::apply(state, event)?,
+        of_value_playbook!() => value::apply(state, event)?,
         Event::RunHalted(halted) => {
             enter(state, State::of_exit(halted.status));
             state.halt = Some(halted.clone());

@@ -7,7 +7,7 @@ use crate::model::loop_file::Playbook;
 use crate::model::stop::{ExitStatus, ForbiddenState, StopReason};
 
 use super::call::CallState;
-use super::event::{Event, Phase, Report, ReportAccepted, RunHalted, StateEntered};
+use super::event::{Event, Phase, Report, ReportAccepted, RunHalted, StateEntered, of_value_playbook};
 use super::operator;
 use super::run::RunState;
 use super::state::State;
@@ -114,23 +114,7 @@ pub fn legal(state: &RunState, event: &Event) -> Result<(), String> {
         | Event::RetryRequested(_)
         | Event::ViewerAttached(_)
         | Event::ViewerDetached(_) => operator::legal(state, event),
-        Event::StepBegan(_)
-        | Event::StepFinished(_)
-        | Event::TaskPut(_)
-        | Event::DocumentsRead(_)
-        | Event::VerificationsFound(_)
-        | Event::VerificationPut(_)
-        | Event::VrcTaken(_)
-        | Event::ServicesChecked(_)
-        | Event::PreflightChecked(_)
-        | Event::RoundKept(_)
-        | Event::RoundClosed(_)
-        | Event::ResearchKept(_)
-        | Event::GitIntended(_)
-        | Event::GitFinished(_)
-        | Event::UndoRequested(_)
-        | Event::IterationUndone(_)
-        | Event::EpicPut(_) => {
+        of_value_playbook!() => {
             if state.loop_file().playbook != Playbook::Value {
                 return Err(format!("{} belongs to the value playbook", event.kind()));
             }
