@@ -9,7 +9,7 @@ use crate::evidence::store;
 use crate::journal::{Anchor, Anchors, HEAD_SUBJECT, RunDir, write_seal};
 use crate::machine::run::RunState;
 use crate::model::digest::Digest;
-use crate::tool::process;
+use crate::tool::process::{self, Marker};
 
 use super::driver::Driver;
 use super::error::EngineError;
@@ -18,7 +18,7 @@ use super::places::StateRoot;
 impl Driver<'_> {
     pub(super) async fn finish(self) -> Result<RunState, EngineError> {
         let run = self.session.state.run().as_str().to_owned();
-        tokio::task::spawn_blocking(move || process::sweep(&run))
+        tokio::task::spawn_blocking(move || process::sweep(Marker::Run(&run)))
             .await
             .map_err(|e| EngineError::Internal(e.to_string()))?;
         let session = self.session;

@@ -11,6 +11,7 @@ use crate::journal::RunDir;
 use crate::machine::run::RunState;
 use crate::model::ids::RunId;
 use crate::model::loop_file::LoopFile;
+use crate::tool::process::Marker;
 use crate::tool::{process, reaper, sandbox};
 
 use super::backends::Agents;
@@ -74,7 +75,7 @@ pub async fn open(
             let agents = Agents::prepare(state.loop_file(), &workspace, root.path(), &means).await?;
             let session = Session::resume(root, &run, attendance, insist)?;
             // What a killed engine left running must not race with what comes next.
-            process::sweep(session.state.run().as_str());
+            process::sweep(Marker::Run(session.state.run().as_str()));
             Ok(Opened { session, agents })
         }
     }
@@ -92,8 +93,7 @@ pub async fn drive(
     process::become_subreaper();
     let Opened { session, agents } = opened;
     let run = session.state.run().clone();
-    let reaper =
-        reaper::start(run.as_str()).map_err(|e| EngineError::Internal(format!("the reaper cannot start: {e}")))?;
+    let reaper = reaper::start().map_err(|e| EngineError::Internal(format!("the reaper cannot start: {e}")))?;
     let signals = Signals::listen(&session.workspace)
         .map_err(|e| EngineError::Internal(format!("cannot listen for signals: {e}")))?;
     hub.grown(session.state.next_seq);

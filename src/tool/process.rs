@@ -29,9 +29,8 @@ use tokio_util::sync::CancellationToken;
 pub use super::capture::Captured;
 use super::sandbox::{Confinement, Layer};
 use super::supervise;
-use super::sweep::CALL_VAR;
-pub use super::sweep::RUN_VAR;
-pub use super::sweep::{become_subreaper, survivors, sweep};
+use super::sweep::{CALL_VAR, ENGINE_VAR};
+pub use super::sweep::{Marker, RUN_VAR, become_subreaper, survivors, sweep};
 
 /// What is kept of each stream unless said otherwise.
 pub const KEEP_BYTES: usize = 1024 * 1024;
@@ -199,7 +198,7 @@ pub(super) fn build(spec: &mut CommandSpec, call: &str) -> Result<Command, Strin
         }
         command.env(name, value);
     }
-    command.env(RUN_VAR, &spec.run_marker).env(CALL_VAR, call);
+    command.env(RUN_VAR, &spec.run_marker).env(ENGINE_VAR, engine_id()).env(CALL_VAR, call);
     let stdin = if spec.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     // Taken, not copied: our copy would keep the pipes open after the command's end.
@@ -207,6 +206,12 @@ pub(super) fn build(spec: &mut CommandSpec, call: &str) -> Result<Command, Strin
         command.stdin(wires.stdin).stdout(wires.stdout);
     }
     Ok(command)
+}
+
+/// A name no other engine on this machine has, nor this run's engine before or after us.
+pub(super) fn engine_id() -> &'static str {
+    static OURS: std::sync::LazyLock<String> = std::sync::LazyLock::new(new_call_id);
+    &OURS
 }
 
 /// A name no other call on this machine has: our pid alone may be reused, so the time is in it.

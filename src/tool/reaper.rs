@@ -1,17 +1,19 @@
 //! A small process that outlives the engine, to clean up after a `kill -9`.
 //!
 //! The engine holds the write end of the reaper's stdin and never writes. However the engine
-//! ends, the kernel closes the pipe; the reaper reads end-of-file, sweeps the run's processes and
+//! ends, the kernel closes the pipe; the reaper reads end-of-file, sweeps the engine's processes and
 //! exits. It decides nothing while the engine lives.
 //!
-//! Invariants: the reaper does not carry the run's marker (it would kill itself), has its own
+//! It sweeps what *its* engine started: the run may have gone on under another engine by then.
+//!
+//! Invariants: the reaper does not carry the engine's marker (it would kill itself), has its own
 //! session (a terminal's ctrl-c does not reach it), and runs for a bounded time once it begins.
 
 use std::io::{self, Read};
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use super::process::{only_allowed_env, survivors, sweep};
+use super::process::{Marker, engine_id, only_allowed_env, survivors, sweep};
 use super::spawn::{self, OnParentDeath};
 
 /// The hidden subcommand that runs [`reap_main`].
@@ -20,16 +22,16 @@ pub const SUBCOMMAND: &str = "__reap";
 /// How long the reaper keeps sweeping.
 const BOUND: Duration = Duration::from_secs(30);
 
-/// The running reaper. Dropping it makes it sweep the run and end.
+/// The running reaper. Dropping it makes it sweep and end.
 #[derive(Debug)]
 pub struct Reaper {
     child: Child,
     stdin: Option<ChildStdin>,
 }
 
-/// Starts the reaper of a run.
-pub fn start(run_marker: &str) -> io::Result<Reaper> {
-    start_with(&std::env::current_exe()?, &[SUBCOMMAND, run_marker])
+/// Starts the reaper of this engine.
+pub fn start() -> io::Result<Reaper> {
+    start_with(&std::env::current_exe()?, &[SUBCOMMAND, engine_id()])
 }
 
 fn start_with(program: &std::path::Path, arguments: &[&str]) -> io::Result<Reaper> {
@@ -75,8 +77,8 @@ pub fn reap_main(marker: &str) -> ExitCode {
     }
     let deadline = Instant::now() + BOUND;
     loop {
-        sweep(marker);
-        if survivors(marker).is_empty() {
+        sweep(Marker::Engine(marker));
+        if survivors(Marker::Engine(marker)).is_empty() {
             return ExitCode::SUCCESS;
         }
         if Instant::now() >= deadline {
@@ -107,10 +109,10 @@ mod tests {
 
     fn leave_escapees(mark: &str) {
         for script in ["setsid sleep 600 & exit", "(setsid setsid sh -c 'sleep 600; sleep 600' &)"] {
-            let started = Command::new("/bin/sh").args(["-c", script]).env("NIGHTLOOP_RUN", mark).status();
+            let started = Command::new("/bin/sh").args(["-c", script]).env("NIGHTLOOP_ENGINE", mark).status();
             assert!(started.unwrap().success());
         }
-        wait_for("the escapees", || survivors(mark).len() >= 3);
+        wait_for("the escapees", || survivors(Marker::Engine(mark)).len() >= 3);
     }
 
     fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
@@ -151,10 +153,22 @@ mod tests {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        wait_for("the engine's processes", || survivors(&mark).len() >= 3);
+        wait_for("the engine's processes", || survivors(Marker::Engine(&mark)).len() >= 3);
         engine.kill().unwrap();
         engine.wait().unwrap();
-        wait_for("the reaper's work", || survivors(&mark).is_empty());
+        wait_for("the reaper's work", || survivors(Marker::Engine(&mark)).is_empty());
+    }
+
+    #[test]
+    fn the_run_under_another_engine_is_left_alone() {
+        let (mark, other) = (new_mark(), new_mark());
+        let mut command = Command::new("/bin/sleep");
+        command.arg("600").env("NIGHTLOOP_RUN", &mark).env("NIGHTLOOP_ENGINE", &other);
+        let mut next = command.spawn().unwrap();
+        drop(start_reaper(&mark));
+        assert!(next.try_wait().unwrap().is_none(), "the next engine's process is gone");
+        next.kill().unwrap();
+        next.wait().unwrap();
     }
 
     #[test]
@@ -162,13 +176,13 @@ mod tests {
         let mark = new_mark();
         let reaper = start_reaper(&mark);
         leave_escapees(&mark);
-        assert!(!survivors(&mark).contains(&reaper.pid()), "the reaper carries the marker");
+        assert!(!survivors(Marker::Engine(&mark)).contains(&reaper.pid()), "the reaper carries the marker");
         let session = format!("/proc/{}/stat", reaper.pid());
         let stat = std::fs::read_to_string(&session).unwrap();
         let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
         assert_eq!(fields[3], reaper.pid().to_string(), "the reaper leads no session");
         drop(reaper);
-        assert_eq!(survivors(&mark), Vec::<u32>::new());
+        assert_eq!(survivors(Marker::Engine(&mark)), Vec::<u32>::new());
         assert!(!std::path::Path::new(&session).exists());
     }
 }

@@ -1,8 +1,8 @@
 //! Finds and kills processes that outlived what started them.
 //!
 //! A process group kill misses a child that called `setsid`, and a parent's death hides a double
-//! fork. The environment is inherited through both, so every command carries two markers: one
-//! for the run, one for the call. Here `/proc` is read for them.
+//! fork. The environment is inherited through both, so every command carries three markers: one
+//! for the run, one for the engine, one for the call. Here `/proc` is read for them.
 //!
 //! A confined process that dropped its environment *and* left its session *and* lost its parent is
 //! known by two things it cannot shed: the filter it wears, and that orphans come to us. It is ended
@@ -15,8 +15,28 @@
 
 /// Names the run a process belongs to.
 pub const RUN_VAR: &str = "NIGHTLOOP_RUN";
+/// Names the engine that started a process: a run that goes on has another one.
+pub(super) const ENGINE_VAR: &str = "NIGHTLOOP_ENGINE";
 /// Names the one call a process belongs to.
 pub(super) const CALL_VAR: &str = "NIGHTLOOP_CALL";
+
+/// Whose processes are meant.
+#[derive(Debug, Clone, Copy)]
+pub enum Marker<'a> {
+    Run(&'a str),
+    Engine(&'a str),
+}
+
+impl Marker<'_> {
+    /// The line of an environment that gives a process away; `None` where nothing is named.
+    fn needle(self) -> Option<String> {
+        let (variable, value) = match self {
+            Self::Run(run) => (RUN_VAR, run),
+            Self::Engine(engine) => (ENGINE_VAR, engine),
+        };
+        (!value.is_empty()).then(|| format!("{variable}={value}"))
+    }
+}
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::{Rush, count, descendants, end_call, running, start_time};
@@ -27,11 +47,13 @@ pub use linux::{become_subreaper, survivors, sweep};
 mod elsewhere {
     use std::collections::BTreeSet;
 
+    use super::Marker;
+
     pub fn become_subreaper() {}
-    pub fn sweep(_run_marker: &str) -> usize {
+    pub fn sweep(_marker: Marker<'_>) -> usize {
         0
     }
-    pub fn survivors(_run_marker: &str) -> Vec<u32> {
+    pub fn survivors(_marker: Marker<'_>) -> Vec<u32> {
         Vec::new()
     }
     pub fn end_call(_call: &str, _leader: u32, _since: u64, _seen: &BTreeSet<(u32, u64)>) -> usize {
@@ -89,7 +111,7 @@ mod linux {
 
     use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
-    use super::{CALL_VAR, PRESENT, RUN_VAR};
+    use super::{CALL_VAR, Marker, PRESENT};
     use crate::tool::spawn;
 
     /// A killed process may need time to leave the kernel; one in an uninterruptible wait never
@@ -130,21 +152,14 @@ mod linux {
         true
     }
 
-    /// Kills every process that carries the run's marker, except ourselves; returns how many.
-    pub fn sweep(run_marker: &str) -> usize {
-        if run_marker.is_empty() {
-            return 0;
-        }
-        let needle = format!("{RUN_VAR}={run_marker}");
-        hunt(|process| carries(process.pid, &needle))
+    /// Kills every process that carries the marker, except ourselves; returns how many.
+    pub fn sweep(marker: Marker<'_>) -> usize {
+        marker.needle().map_or(0, |needle| hunt(|process| carries(process.pid, &needle)))
     }
 
-    /// The live processes that carry the run's marker, except ourselves.
-    pub fn survivors(run_marker: &str) -> Vec<u32> {
-        if run_marker.is_empty() {
-            return Vec::new();
-        }
-        let needle = format!("{RUN_VAR}={run_marker}");
+    /// The live processes that carry the marker, except ourselves.
+    pub fn survivors(marker: Marker<'_>) -> Vec<u32> {
+        let Some(needle) = marker.needle() else { return Vec::new() };
         let ourselves = std::process::id();
         let table = table();
         let alive = table.values().filter(|p| p.pid != ourselves && !p.dead);

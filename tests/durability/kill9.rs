@@ -1,6 +1,6 @@
 //! kill -9 at random moments, several times in one run.
 
-use nightloop::tool::process::survivors;
+use nightloop::tool::process::{Marker, survivors};
 
 use crate::harness::{
     Running, difference, journal_lines, outcome, run_id, single_iteration, small, tool_is_running, wait_until,
@@ -53,7 +53,7 @@ fn random_kills_lose_nothing() {
             engine.kill9();
             killed += 1;
             let run = run_id(&bench);
-            wait_until("the reaper has swept the run", || survivors(&run).is_empty());
+            wait_until("the reaper has swept the run", || survivors(Marker::Run(&run)).is_empty());
             let after = whole_lines(&bench);
             assert!(after.starts_with(&acknowledged), "seed {seed}: a kill took back events that were there");
             assert!(after.starts_with(&kept), "seed {seed}: a resume rewrote the journal");
@@ -86,9 +86,9 @@ fn the_reaper_ends_what_a_killed_engine_left_behind() {
         let mut engine = Running::start(bench.command(&["run"]));
         wait_until("the tool runs", || tool_is_running(&bench, "bash"));
         let run = run_id(&bench);
-        wait_until("its process carries the run's marker", || !survivors(&run).is_empty());
+        wait_until("its process carries the run's marker", || !survivors(Marker::Run(&run)).is_empty());
         engine.kill9();
-        wait_until("the reaper has swept the sleepers", || survivors(&run).is_empty());
+        wait_until("the reaper has swept the sleepers", || survivors(Marker::Run(&run)).is_empty());
         bench.nightloop(&["resume"]).expect(0);
         let unknown = bench
             .events()
@@ -97,6 +97,6 @@ fn the_reaper_ends_what_a_killed_engine_left_behind() {
             .count();
         assert_eq!(unknown, 1, "{command}: the agent is told once that nobody knows");
         bench.nightloop(&["verify"]).expect(0);
-        assert!(survivors(&run).is_empty());
+        assert!(survivors(Marker::Run(&run)).is_empty());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use nightloop::tool::process::survivors;
+use nightloop::tool::process::{Marker, survivors};
 
 use crate::harness::{Running, run_dirs, run_id, single_iteration, tiny, tool_is_running, wait_until, with_script};
 use crate::support::Bench;
@@ -27,7 +27,7 @@ fn a_second_engine_is_refused_and_told_who_is_first() {
     assert_eq!(run_dirs(&bench).len(), 1, "a refused run leaves nothing behind");
     assert!(!engine.has_ended(), "the first is not disturbed");
     engine.kill9();
-    wait_until("the reaper has swept", || survivors(&run).is_empty());
+    wait_until("the reaper has swept", || survivors(Marker::Run(&run)).is_empty());
     fs::write(bench.workspace.join("go.log"), "").unwrap();
     bench.nightloop(&["resume"]).expect(0);
     bench.nightloop(&["verify"]).expect(0);
@@ -37,7 +37,7 @@ fn a_second_engine_is_refused_and_told_who_is_first() {
 fn a_tool_that_outlives_the_engine_does_not_hold_the_lock() {
     let (bench, mut engine) = busy();
     let run = run_id(&bench);
-    wait_until("the sleeper is there", || !survivors(&run).is_empty());
+    wait_until("the sleeper is there", || !survivors(Marker::Run(&run)).is_empty());
     engine.kill9();
     // At once, while the sleeper may still be there.
     fs::write(bench.workspace.join("go.log"), "").unwrap();
@@ -50,7 +50,7 @@ fn stop_ends_a_running_run_and_refuses_an_ended_one() {
     let run = run_id(&bench);
     bench.nightloop(&["stop"]).expect(0);
     assert_eq!(engine.end().0, 4);
-    assert!(survivors(&run).is_empty());
+    assert!(survivors(Marker::Run(&run)).is_empty());
     bench.nightloop(&["verify"]).expect(0);
     // The operator's own stop would be taken back; this one is somebody else's.
     let stop = bench.workspace.join("scratch/STOP");

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use nightloop::tool::process::survivors;
+use nightloop::tool::process::{Marker, survivors};
 use rustix::process::Signal;
 
 use crate::harness::{
@@ -53,7 +53,7 @@ fn a_signal_stops_the_run_cleanly_and_resume_goes_on() {
             engine.signal(signal);
             let (ended, stderr) = engine.end();
             assert_eq!(ended, code, "in a {place}: {stderr}");
-            assert!(survivors(&run_id(&bench)).is_empty(), "in a {place}");
+            assert!(survivors(Marker::Run(&run_id(&bench))).is_empty(), "in a {place}");
             assert_eq!(halted_by(&bench).len(), 1, "in a {place}: the halt is recorded");
             bench.nightloop(&["verify"]).expect(0);
             hurry(&bench);
@@ -86,7 +86,7 @@ fn a_second_interrupt_ends_at_once_and_resume_works() {
     engine.signal(Signal::INT);
     // The first may have been enough by the time the second arrives; both are 130.
     assert_eq!(engine.end().0, 130);
-    wait_until("nothing of the run is left", || survivors(&run).is_empty());
+    wait_until("nothing of the run is left", || survivors(Marker::Run(&run)).is_empty());
     hurry(&bench);
     bench.nightloop(&["resume"]).expect(0);
     bench.nightloop(&["verify"]).expect(0);

@@ -140,7 +140,7 @@ impl Drop for Stage {
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         let _ = self.bystander.wait();
         // Only a case that got through leaves anything: end it by what it carries.
-        process::sweep(&self.marker);
+        process::sweep(process::Marker::Run(&self.marker));
         for pid in self.left_behind() {
             let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
@@ -322,7 +322,7 @@ impl Stage {
         if let Some(heard) = ears().heard(&self.token) {
             return Err(format!("{heard} heard of it"));
         }
-        let survivors = process::survivors(&self.marker);
+        let survivors = process::survivors(process::Marker::Run(&self.marker));
         if !survivors.is_empty() {
             return Err(format!("{} processes survive", survivors.len()));
         }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use nightloop::tool::process::survivors;
+use nightloop::tool::process::{Marker, survivors};
 use serde_json::{Value, json};
 
 use crate::case::{Case, PRD, call, complete, done, script, turns, vrc, write};
@@ -132,7 +132,7 @@ impl Undisturbed {
         let verified = bench.nightloop(&["verify"]);
         check(verified.code == 0, || format!("{point}: verify says {}\n{}", verified.code, verified.stdout))?;
         let run = run_id(bench);
-        wait_until("no process of the run is left", || survivors(&run).is_empty());
+        wait_until("no process of the run is left", || survivors(Marker::Run(&run)).is_empty());
         Ok(())
     }
 }

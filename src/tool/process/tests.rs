@@ -93,7 +93,7 @@ fn environment_is_the_allow_list() {
         let known = INHERITED.contains(name)
             || name.starts_with("LC_")
             // The shell sets these three itself.
-            || ["GIT_TERMINAL_PROMPT", "EXTRA", RUN_VAR, CALL_VAR, "PWD", "SHLVL", "_", "OLDPWD"].contains(name);
+            || ["GIT_TERMINAL_PROMPT", "EXTRA", RUN_VAR, ENGINE_VAR, CALL_VAR, "PWD", "SHLVL", "_", "OLDPWD"].contains(name);
         assert!(known, "{name} leaked");
     }
     // The test runner has variables outside the list, so the test above can fail.
@@ -156,7 +156,7 @@ fn cancel_leaves_no_survivors() {
         cancel.cancel();
         assert_eq!(runner.join().unwrap().end, End::Cancelled, "{name}");
         assert!(!alive(escapee), "{name} survived");
-        assert_eq!(survivors(&mark), Vec::<u32>::new(), "{name}");
+        assert_eq!(survivors(Marker::Run(&mark)), Vec::<u32>::new(), "{name}");
     }
 }
 
@@ -173,7 +173,7 @@ fn timeout_leaves_no_survivors() {
         if let Some(escapee) = pid_in(&pidfile) {
             assert!(!alive(escapee), "{name} survived");
         }
-        assert_eq!(survivors(&mark), Vec::<u32>::new(), "{name}");
+        assert_eq!(survivors(Marker::Run(&mark)), Vec::<u32>::new(), "{name}");
     }
 }
 
@@ -182,7 +182,7 @@ fn normal_exit_leaves_no_survivors() {
     for script in ["sleep 600 & exit 5", "(setsid sleep 600 &) ; exit 5", "setsid setsid sleep 600 & exit 5"] {
         let mark = marker();
         assert_eq!(run_now(sh(script, &mark)).end, End::Exited(5));
-        assert_eq!(survivors(&mark), Vec::<u32>::new(), "{script}");
+        assert_eq!(survivors(Marker::Run(&mark)), Vec::<u32>::new(), "{script}");
     }
 }
 
@@ -195,10 +195,10 @@ fn a_dropped_future_ends_the_command() {
         let running = run(sh("trap '' TERM; setsid sleep 600 & sleep 600; sleep 600", &mark), &cancel);
         tokio::select! {
             outcome = running => panic!("ended: {outcome:?}"),
-            () = async { while survivors(&mark).len() < 3 { tokio::task::yield_now().await } } => {}
+            () = async { while survivors(Marker::Run(&mark)).len() < 3 { tokio::task::yield_now().await } } => {}
         }
     });
-    wait_for("the dropped command to be gone", || survivors(&mark).is_empty());
+    wait_for("the dropped command to be gone", || survivors(Marker::Run(&mark)).is_empty());
 }
 
 /// A process that kept the pipe but shook off session, parent and marker: not found, and not
@@ -242,13 +242,13 @@ fn sweep_kills_marked_escapees_and_nobody_else() {
     start(&mark, "setsid sleep 600 & exit 0");
     start(&mark, "(setsid sh -c 'setsid sleep 600 & trap \"\" TERM; sleep 600' &)");
     start(&other, "setsid sleep 600 & exit 0");
-    wait_for("the escapees", || survivors(&mark).len() >= 4 && survivors(&other).len() == 1);
-    let escapees = survivors(&mark);
-    assert!(sweep(&mark) >= escapees.len());
-    assert_eq!(survivors(&mark), Vec::<u32>::new());
+    wait_for("the escapees", || survivors(Marker::Run(&mark)).len() >= 4 && survivors(Marker::Run(&other)).len() == 1);
+    let escapees = survivors(Marker::Run(&mark));
+    assert!(sweep(Marker::Run(&mark)) >= escapees.len());
+    assert_eq!(survivors(Marker::Run(&mark)), Vec::<u32>::new());
     assert!(escapees.iter().all(|pid| !alive(*pid)));
-    assert_eq!(survivors(&other).len(), 1, "a stranger was killed");
-    assert_eq!(sweep(&mark), 0);
-    assert_eq!(sweep(&other), 1);
-    assert_eq!(sweep(""), 0);
+    assert_eq!(survivors(Marker::Run(&other)).len(), 1, "a stranger was killed");
+    assert_eq!(sweep(Marker::Run(&mark)), 0);
+    assert_eq!(sweep(Marker::Run(&other)), 1);
+    assert_eq!(sweep(Marker::Run("")), 0);
 }

@@ -134,7 +134,7 @@ fn bash_is_bounded_in_time_and_size() {
     let slow =
         bench.run("bash", json!({"command": "echo begun; setsid sleep 600 & sleep 600", "timeout_seconds": 9999}));
     assert!(slow.text.contains("timed out") && slow.is_error && slow.exit_code.is_none(), "{}", slow.text);
-    assert!(crate::tool::process::survivors(&bench.ctx.run_marker).is_empty());
+    assert!(crate::tool::process::survivors(crate::tool::process::Marker::Run(&bench.ctx.run_marker)).is_empty());
     bench.ctx.limits = Limits { model_text_bytes: 100, keep_bytes: 1000, ..Limits::default() };
     let long = bench.run("bash", json!({"command": "head -c 100000 /dev/zero | tr '\\0' x; echo end"}));
     assert!(long.text.len() < 250 && long.text.ends_with("xend\n[exit code 0]"), "{}", long.text);
@@ -158,6 +158,6 @@ fn a_cancelled_call_says_so() {
         tokio::join!(call, cancel).0
     });
     assert!(outcome.cancelled && outcome.is_error);
-    assert!(crate::tool::process::survivors(&bench.ctx.run_marker).is_empty());
+    assert!(crate::tool::process::survivors(crate::tool::process::Marker::Run(&bench.ctx.run_marker)).is_empty());
     assert!(bench.run("read_file", json!({"path": "a"})).cancelled);
 }
