@@ -41,8 +41,9 @@ struct Mounts {
     writable: Vec<CString>,
     /// What stays as it is in a writable place.
     sealed: Vec<CString>,
-    /// Each with what is put over it.
-    hidden: Vec<(CString, CString)>,
+    hidden: Vec<CString>,
+    /// An empty folder, put over hidden folders.
+    void: CString,
     /// The hidden ones that lie in a writable place.
     hidden_within: Vec<CString>,
 }
@@ -118,19 +119,14 @@ impl Spaces {
 
 impl Mounts {
     fn ready(policy: &Policy) -> Result<Self, String> {
-        let void = text(&policy.void)?;
-        let mut hidden = Vec::new();
-        let mut hidden_within = Vec::new();
-        for path in &policy.hidden {
-            let over = if path.is_dir() { void.clone() } else { c"/dev/null".to_owned() };
-            if policy.write.iter().any(|writable| path.starts_with(writable)) {
-                hidden_within.push(text(path)?);
-            }
-            hidden.push((text(path)?, over));
-        }
+        let within = |path: &&PathBuf| policy.write.iter().any(|writable| path.starts_with(writable));
+        let hidden: Result<Vec<_>, String> = policy.hidden.iter().map(|path| text(path)).collect();
+        let hidden_within: Result<Vec<_>, String> =
+            policy.hidden.iter().filter(within).map(|path| text(path)).collect();
         let writable: Result<Vec<_>, String> = policy.write.iter().map(|path| text(path)).collect();
         let sealed: Result<Vec<_>, String> = policy.sealed.iter().map(|path| text(path)).collect();
-        Ok(Self { writable: writable?, sealed: sealed?, hidden, hidden_within })
+        let void = text(&policy.void)?;
+        Ok(Self { writable: writable?, sealed: sealed?, hidden: hidden?, void, hidden_within: hidden_within? })
     }
 
     fn make(&self) -> io::Result<()> {
@@ -143,8 +139,8 @@ impl Mounts {
             unless_gone(rustix::mount::mount_bind_recursive(path.as_c_str(), path.as_c_str()))?;
         }
         Step::HiddenMounts.begin();
-        for (path, over) in &self.hidden {
-            unless_gone(rustix::mount::mount_bind(over.as_c_str(), path.as_c_str()))?;
+        for path in &self.hidden {
+            unless_gone(hide(path, &self.void))?;
         }
         Step::ReadOnlyMounts.begin();
         spawn::change_mounts(c"/", true, MountChange::ReadOnly)?;
@@ -161,6 +157,15 @@ impl Mounts {
             unless_gone(spawn::change_mounts(path, false, MountChange::ReadOnly))?;
         }
         Ok(())
+    }
+}
+
+/// Puts an empty folder over a folder, and nothing over what is none. Which of the two it is can change until the very
+/// moment of the mount, so the mount itself is asked.
+fn hide(path: &CStr, void: &CStr) -> rustix::io::Result<()> {
+    match rustix::mount::mount_bind(void, path) {
+        Err(Errno::NOTDIR) => rustix::mount::mount_bind(c"/dev/null", path),
+        other => other,
     }
 }
 
