@@ -86,7 +86,11 @@ fn answer(request: &Request, options: &Options, document: Option<&str>) -> Resul
         ("accept", _) => Answer::Accept,
         ("reject", _) => Answer::Reject,
         ("acknowledge", _) => Answer::Acknowledge,
+        ("retry", Request::Stuck { .. }) if !rest.is_empty() => Answer::Text(rest),
         ("retry", _) => Answer::Retry,
+        ("skip", Request::Stuck { subject: Some(_), .. }) if rest.is_empty() => Answer::Skip,
+        ("split", Request::Stuck { subject: Some(_), .. }) if rest.is_empty() => Answer::Split,
+        (_, Request::Stuck { .. }) if !whole.is_empty() => Answer::Text(whole),
         ("revise", _) => Answer::Revise(rest),
         ("approve", Request::Refinement { after, .. }) => {
             Answer::Approve { result: document.map_or(*after, |text| Digest::of(text.as_bytes())) }

@@ -67,6 +67,7 @@ fn fitting(decision: &Decision, workspace: &std::path::Path) -> Option<Answer> {
         Request::Question { choices, .. } => Answer::Text(choices.first()?.clone()),
         Request::Permission { .. } => Answer::Allow,
         Request::Vision { .. } => Answer::Acknowledge,
+        Request::Stuck { .. } => Answer::Retry,
         Request::Tampering { .. } | Request::Escalation { .. } | Request::SpendLimit { .. } => return None,
     })
 }

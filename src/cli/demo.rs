@@ -27,6 +27,10 @@ enum Show {
     Swarm,
     /// A vision becomes a small tool.
     Value,
+    /// The items of a prd.json, one by one.
+    Prd,
+    /// An author, a critic and a known fix.
+    Micro,
 }
 
 #[derive(Debug, Args)]
@@ -77,6 +81,29 @@ const VALUE: &[(&str, &str)] = &[
     ("VISION.md", include_str!("../../assets/demo/value/VISION.md")),
     ("PRD.md", include_str!("../../assets/demo/value/PRD.md")),
     ("rehearsal.yaml", include_str!("../../assets/demo/value/rehearsal.yaml")),
+];
+
+/// The prd playbook's workspace.
+const PRD: &[(&str, &str)] = &[
+    ("loop.yaml", include_str!("../../assets/demo/prd/loop.yaml")),
+    ("prd.json", include_str!("../../assets/demo/prd/prd.json")),
+    ("greet.sh", include_str!("../../assets/demo/prd/greet.sh")),
+    ("checks/sound.sh", include_str!("../../assets/demo/prd/checks/sound.sh")),
+    ("checks/names.sh", include_str!("../../assets/demo/prd/checks/names.sh")),
+    ("checks/shouts.sh", include_str!("../../assets/demo/prd/checks/shouts.sh")),
+    ("checks/refuses.sh", include_str!("../../assets/demo/prd/checks/refuses.sh")),
+    ("rehearsal.yaml", include_str!("../../assets/demo/prd/rehearsal.yaml")),
+];
+
+/// The micro playbook's workspace.
+const MICRO: &[(&str, &str)] = &[
+    ("loop.yaml", include_str!("../../assets/demo/micro/loop.yaml")),
+    ("count.sh", include_str!("../../assets/demo/micro/count.sh")),
+    ("sample.txt", include_str!("../../assets/demo/micro/sample.txt")),
+    ("tools/check.sh", include_str!("../../assets/demo/micro/tools/check.sh")),
+    ("tools/lint.sh", include_str!("../../assets/demo/micro/tools/lint.sh")),
+    ("tools/format.sh", include_str!("../../assets/demo/micro/tools/format.sh")),
+    ("rehearsal.yaml", include_str!("../../assets/demo/micro/rehearsal.yaml")),
 ];
 
 pub fn main(options: &Options) -> Outcome {
@@ -137,6 +164,8 @@ fn workspace(show: Show, into: Option<&Path>) -> Result<PathBuf, EngineError> {
     let files = match show {
         Show::Swarm => SWARM,
         Show::Value => VALUE,
+        Show::Prd => PRD,
+        Show::Micro => MICRO,
     };
     for (name, content) in files {
         let path = dir.join(name);

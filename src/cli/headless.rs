@@ -7,11 +7,12 @@ use serde_json::json;
 
 use crate::engine::observer::Observer;
 use crate::machine::entry::describe_end;
-use crate::machine::event::{Event, Phase, of_value_playbook};
+use crate::machine::event::{Event, Phase, of_passes, of_value_playbook};
 use crate::machine::fold::Stamped;
 use crate::machine::run::RunState;
 use crate::model::act::Act;
 use crate::model::certificate::CertificateKind;
+use crate::playbook::passes;
 use crate::playbook::value::words;
 
 use super::text;
@@ -99,6 +100,7 @@ fn describe(state: &RunState, event: &Event) -> Option<String> {
     let it = state.when();
     Some(match event {
         of_value_playbook!() => text::safe(&words::line(event)?.0).to_string(),
+        of_passes!() => format!("{it}  {}", text::safe(&passes::words::line(event)?.0)),
         Event::RunResumed(resumed) => format!("resumed in {} (attempt {})", state.state, resumed.attempt),
         Event::StateEntered(entered) => format!("{} → {}", entered.from, entered.to),
         Event::InputRejected(rejected) => format!("rejected in {}: {}", rejected.state, text::safe(&rejected.why)),
@@ -114,6 +116,7 @@ fn describe(state: &RunState, event: &Event) -> Option<String> {
                 Phase::Replay(k) => format!("{it} replay {k}"),
                 Phase::Gate => format!("{it} gate"),
                 Phase::Step(step) => format!("step {step}"),
+                Phase::Detour => format!("{it} detour"),
             };
             let mark = if finished.result.end.passed() { "✓" } else { "✗" };
             let took = text::duration(finished.result.millis);

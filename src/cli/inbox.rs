@@ -136,5 +136,7 @@ pub fn how(request: &Request) -> &'static str {
         Request::Vision { .. } => "revise (once the document is edited) | acknowledge | quit",
         Request::Tampering { .. } => "accept | reject | quit",
         Request::SpendLimit { .. } => "retry | quit",
+        Request::Stuck { subject: Some(_), .. } => "retry | 'a hint' | split (once the file is edited) | skip | quit",
+        Request::Stuck { subject: None, .. } => "retry | 'a hint' | quit",
     }
 }

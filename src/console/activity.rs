@@ -117,6 +117,7 @@ fn check<'a>(run: &RunState, recent: &Recent) -> Option<Activity<'a>> {
         Phase::Replay(number) => format!("{} (replay {number})", probe.name()),
         Phase::Gate => format!("{} (pass-gate)", probe.name()),
         Phase::Step(number) => format!("{} (step {number})", probe.name()),
+        Phase::Detour => probe.name(),
     };
     let announced = recent.step(run).and_then(|noted| match &noted.what {
         // Of several checks at once only the latest is known by its command.
@@ -132,7 +133,7 @@ fn declared_argv(run: &RunState, probe: &Probe) -> Option<Safe> {
     let criterion = run.criteria.iter().find(|criterion| criterion.id == *id)?;
     match &criterion.proof {
         Proof::Check { argv, .. } => Some(Safe::line(&argv.join(" "))),
-        Proof::Judged | Proof::ExitGate => None,
+        Proof::Judged | Proof::ExitGate | Proof::Items | Proof::Verified => None,
     }
 }
 

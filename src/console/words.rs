@@ -4,11 +4,12 @@
 //! nothing but the foreign text itself needs more than ASCII, and marks are left to the theme.
 
 use crate::machine::entry::describe_end;
-use crate::machine::event::{AgentEnd, Event, Phase, ToolOutcomeKind, TreePurpose, of_value_playbook};
+use crate::machine::event::{AgentEnd, Event, Phase, ToolOutcomeKind, TreePurpose, of_passes, of_value_playbook};
 use crate::machine::run::RunState;
 use crate::model::certificate::CertificateKind;
 use crate::model::safe::Safe;
 use crate::model::stop::ExitStatus;
+use crate::playbook::passes;
 use crate::playbook::value::words;
 
 use super::widget;
@@ -59,6 +60,11 @@ pub fn describe(state: &RunState, event: &Event) -> Told {
             Some((text, None)) => Told::new(Run, safe(&text).to_string()),
             None => Told::quiet(Run, event.kind().to_owned()),
         },
+        of_passes!() => match passes::words::line(event) {
+            Some((text, Some(well))) => Told::judged(Run, well, safe(&text).to_string()),
+            Some((text, None)) => Told::new(Run, safe(&text).to_string()),
+            None => Told::quiet(Run, event.kind().to_owned()),
+        },
         Event::RunStarted(started) => Told::new(
             Run,
             format!("the run begins: {}", safe(started.declaration.goal.as_deref().unwrap_or("no goal is declared"))),
@@ -86,6 +92,8 @@ pub fn describe(state: &RunState, event: &Event) -> Told {
             let what = match taken.purpose {
                 TreePurpose::Baseline => "workspace at the start",
                 TreePurpose::Frozen => "workspace after the replays",
+                TreePurpose::BeforeReview => "workspace before the critic",
+                TreePurpose::AfterReview => "workspace after the critic",
             };
             match taken.drifted.as_slice() {
                 [] => Told::quiet(Check, format!("{what}: {} files", taken.files)),
@@ -103,6 +111,7 @@ pub fn describe(state: &RunState, event: &Event) -> Told {
                 Phase::Replay(k) => format!("{it} replay {k}"),
                 Phase::Gate => format!("{it} gate"),
                 Phase::Step(step) => format!("step {step}"),
+                Phase::Detour => format!("{it} detour"),
             };
             let result = &finished.result;
             let took = millis(result.millis);

@@ -63,6 +63,7 @@ impl Driver<'_> {
         let system = self.agents.prompts().render(purpose, &self.session.state.criteria)?;
         let mut content = match purpose {
             Purpose::Scout | Purpose::Solver | Purpose::Skeptic => self.first_message(role, paraphrase)?,
+            Purpose::Author | Purpose::Critic | Purpose::Detour => self.pass_message(purpose, subject.as_deref())?,
             _ => self.value_message(purpose, subject.as_deref())?,
         };
         let words = self.words(role);
@@ -109,7 +110,7 @@ impl Driver<'_> {
                 text.push_str("\nSCOUT_REPORT\n");
                 text.push_str(&json!(iteration.scout()).to_string());
             }
-            Role::Skeptic => {
+            Role::Skeptic | Role::Critic => {
                 text.push_str("\nDIFF\n");
                 let diff = iteration.artifacts.as_ref().map(|artifacts| artifacts.diff);
                 text.push_str(&self.excerpt(diff, MAX_DIFF_BYTES)?);
@@ -121,7 +122,22 @@ impl Driver<'_> {
         Ok(text)
     }
 
-    fn excerpt(&self, digest: Option<Digest>, limit: usize) -> Result<String, EngineError> {
+    /// The first message of a pass: the capsule, which call it is, what it is about, and what the last pass came to.
+    fn pass_message(&self, purpose: Purpose, subject: Option<&str>) -> Result<String, EngineError> {
+        let role = purpose.role();
+        let mut text = self.first_message(role, None)?;
+        text.push('\n');
+        text.push_str(&self.call_line(purpose, subject)?);
+        text.push_str(&self.pass_brief(role)?);
+        if purpose == Purpose::Detour {
+            text.push_str("\nDETOUR\n");
+            text.push_str(subject.unwrap_or_default());
+            text.push('\n');
+        }
+        Ok(text)
+    }
+
+    pub(super) fn excerpt(&self, digest: Option<Digest>, limit: usize) -> Result<String, EngineError> {
         let Some(digest) = digest else { return Ok(String::new()) };
         let bytes = self.session.blobs.get(&digest)?;
         if bytes.len() <= limit {

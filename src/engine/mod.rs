@@ -17,6 +17,7 @@ mod finish;
 mod git;
 pub mod host;
 pub mod hub;
+mod items;
 pub mod keys;
 mod learn;
 pub mod means;

@@ -10,7 +10,9 @@ use crate::model::criterion::Proof;
 use crate::model::digest::Digest;
 use crate::model::learnings::flatten;
 use crate::model::loop_file::DEFAULT_CHECK_SECONDS;
+use crate::model::signature::Signature;
 use crate::model::value::Verification;
+use crate::playbook::passes;
 use crate::tool::process::{Access, CommandSpec, End, ProcessOutcome};
 
 use super::driver::{Cutoff, Driver, Guarded};
@@ -127,6 +129,8 @@ impl Driver<'_> {
                 Err(error) => return cannot(format!("it has no folder for its data: {error}")),
             },
             Probe::Criterion(_)
+            | Probe::Item(_)
+            | Probe::Detour(_)
             | Probe::Residual
             | Probe::Metric(_)
             | Probe::SubGoal
@@ -166,7 +170,7 @@ impl Driver<'_> {
     /// success is replayed whatever the clock says: its commands have just shown how long they take.
     pub(super) fn probe_limit(&self, phase: Phase) -> Option<Duration> {
         match phase {
-            Phase::Baseline | Phase::Scouted | Phase::Iteration | Phase::Step(_) => {
+            Phase::Baseline | Phase::Scouted | Phase::Iteration | Phase::Step(_) | Phase::Detour => {
                 let limit = self.session.state.limits.max_total_seconds;
                 let left = (limit * 1_000).saturating_sub(self.spent_now().millis);
                 let past = self.spent_now().millis.saturating_sub(limit * 1_000);
@@ -195,7 +199,7 @@ impl Driver<'_> {
                     Proof::Check { argv, timeout_seconds } => {
                         Some((argv.clone(), Duration::from_secs(*timeout_seconds)))
                     }
-                    Proof::Judged | Proof::ExitGate => None,
+                    Proof::Judged | Proof::ExitGate | Proof::Items | Proof::Verified => None,
                 }
             }
             Probe::Residual => {
@@ -213,6 +217,15 @@ impl Driver<'_> {
                 let task = self.session.state.value.task(id)?;
                 let seconds = self.session.state.value_settings().script_seconds;
                 Some((task.check.clone()?, Duration::from_secs(seconds)))
+            }
+            Probe::Item(id) => {
+                let item = declared.prd().items.get(id)?;
+                Some((item.check.clone()?, seconds(item.timeout_seconds)))
+            }
+            Probe::Detour(name) => {
+                let iteration = self.session.state.current.as_ref()?;
+                let due = passes::due_detour(&self.session.state, iteration).filter(|due| due.name == *name)?;
+                Some((due.command?, seconds(due.timeout_seconds)))
             }
             Probe::Security => {
                 let security = declared.security.as_ref()?;
@@ -246,8 +259,16 @@ impl Driver<'_> {
             output_bytes: outcome.stdout.total + outcome.stderr.total,
             last_line: last_line(&outcome.stdout.bytes),
             removed_lines: None,
+            signature: self.signature_of(probe, outcome, &output),
             millis: outcome.millis,
         })
+    }
+
+    /// Failures are compared only where that decides something.
+    fn signature_of(&self, probe: &Probe, outcome: &ProcessOutcome, output: &[u8]) -> Option<Signature> {
+        let compared = self.session.state.loop_file().playbook.has_passes()
+            && matches!(probe, Probe::Criterion(_) | Probe::Item(_));
+        (compared && outcome.end != End::Exited(0)).then(|| Signature::of_bytes(output))
     }
 
     /// `None`: the interface is too large to be kept whole, so nobody can say.

@@ -38,7 +38,7 @@ pub fn touched(criteria: &[Criterion], start: &TreeSnapshot, now: &TreeSnapshot)
     for criterion in criteria {
         let scripts = match &criterion.proof {
             Proof::Check { argv, .. } => scripts_of(argv),
-            Proof::Judged | Proof::ExitGate => Vec::new(),
+            Proof::Judged | Proof::ExitGate | Proof::Items | Proof::Verified => Vec::new(),
         };
         let globs = globs(criterion);
         let is_script = |path: &&String| scripts.contains(path);
@@ -53,7 +53,8 @@ pub fn touched(criteria: &[Criterion], start: &TreeSnapshot, now: &TreeSnapshot)
     touched
 }
 
-/// The scripts of what measures the run (residual, metrics, security, interface) that changed between two trees.
+/// The scripts of what measures the run (residual, metrics, security, interface, items, known
+/// fixes) that changed between two trees.
 pub fn instruments_touched(declared: &LoopFile, start: &TreeSnapshot, now: &TreeSnapshot) -> Vec<String> {
     let residual = declared.residual.iter().filter_map(|residual| residual.command.as_deref());
     let metrics = declared.northstar.iter().flat_map(|northstar| northstar.measure.values().map(Vec::as_slice));
@@ -62,8 +63,10 @@ pub fn instruments_touched(declared: &LoopFile, start: &TreeSnapshot, now: &Tree
         .iter()
         .flat_map(|security| std::iter::once(security.command.as_slice()).chain(security.version_command.as_deref()));
     let surface = declared.api_surface.iter().map(|surface| surface.command.as_slice());
-    let mut scripts: Vec<String> =
-        residual.chain(metrics).chain(security).chain(surface).flat_map(scripts_of).collect();
+    let items = declared.prd().items.values().filter_map(|item| item.check.as_deref());
+    let detours = declared.detours().iter().filter_map(|detour| detour.command.as_deref());
+    let measures = residual.chain(metrics).chain(security).chain(surface);
+    let mut scripts: Vec<String> = measures.chain(items).chain(detours).flat_map(scripts_of).collect();
     scripts.sort();
     scripts.dedup();
     scripts.retain(|path| start.files.get(path) != now.files.get(path));

@@ -15,6 +15,7 @@ use crate::machine::event::{
     AskedBy, DecisionAsked, Event, ReportAccepted, Text, ToolFinished, ToolIntended, ToolOutcomeKind, ToolUse,
 };
 use crate::machine::measure::check_output_path;
+use crate::machine::passes;
 use crate::machine::step::{self, Input};
 use crate::machine::value;
 use crate::model::decision::{ASK_TOOL, MAX_DECISIONS, Mode, Request as DecisionRequest};
@@ -374,6 +375,9 @@ impl Driver<'_> {
             if let Structured::ProposePrd(proposal) = structured {
                 self.session.blobs.put(proposal.text.as_bytes()).map_err(|e| e.to_string())?;
             }
+        }
+        if matches!(report, Report::Author(_) | Report::Critic(_)) {
+            passes::admit(&self.session.state, &report)?;
         }
         Ok(report)
     }

@@ -62,6 +62,9 @@ impl Driver<'_> {
             }
             Effect::Git(operation) => self.git(operation).await,
             Effect::Undo(iteration) => self.undo(iteration).await,
+            Effect::ReadPrd(when) => self.read_prd(when).await,
+            Effect::RestorePrd => self.restore_prd().await,
+            Effect::SettleItem => self.settle_item().await,
         }
     }
 
@@ -134,7 +137,8 @@ impl Driver<'_> {
     /// What the sandbox, where it can, keeps from this role's commands, too.
     pub(super) fn sealed_from(&self, role: Role) -> Vec<PathBuf> {
         match self.session.state.loop_file().playbook {
-            Playbook::Swarm => Vec::new(),
+            Playbook::Swarm | Playbook::Micro => Vec::new(),
+            Playbook::Prd => self.items_guarded(),
             Playbook::Value => guarded(role, self.session.state.value_settings()),
         }
     }
@@ -153,12 +157,16 @@ impl Driver<'_> {
         let state = &self.session.state;
         let mut text = String::from("CAPSULE\n");
         text.push_str(&self.capsule_text(purpose)?);
-        let made = state.value.calls_made.get(&(purpose, subject.map(str::to_owned))).copied().unwrap_or(0);
-        text.push_str("\nCALL ");
-        text.push_str(&call_line(purpose, subject, made.saturating_add(1))?);
         text.push('\n');
+        text.push_str(&self.call_line(purpose, subject)?);
         text.push_str(&brief::message(state, purpose, subject, &Stored { blobs: &self.session.blobs }));
         Ok(text)
+    }
+
+    /// Which call it is, as a line of its own.
+    pub(super) fn call_line(&self, purpose: Purpose, subject: Option<&str>) -> Result<String, EngineError> {
+        let made = self.session.state.value.calls_made.get(&(purpose, subject.map(str::to_owned))).copied();
+        Ok(format!("CALL {}\n", call_line(purpose, subject, made.unwrap_or(0).saturating_add(1))?))
     }
 
     /// The capsule of the running iteration; before the first one, what it would be.

@@ -24,6 +24,7 @@ use crate::tool::tree::{self, TreeSnapshot};
 use super::diff;
 use super::driver::Driver;
 use super::error::EngineError;
+use super::items::{LOG_FOLDER, PROGRESS};
 use super::protect;
 
 /// What the engine itself writes is no artifact of an agent.
@@ -61,11 +62,16 @@ impl Driver<'_> {
     async fn snapshot(&mut self) -> Result<(TreeSnapshot, Digest), EngineError> {
         let workspace = self.session.workspace.clone();
         let cache = self.tree_cache.take();
-        let views = self.session.state.loop_file().playbook == Playbook::Value;
+        let playbook = self.session.state.loop_file().playbook;
+        let file = self.session.state.loop_file().prd().file.clone();
         // Hashing a large tree must not hold up the watch for stop signals.
         let taken = tokio::task::spawn_blocking(move || {
-            let views = VIEWS.iter().filter(|_| views);
-            let excluded: Vec<&str> = EXCLUDED.iter().chain(views).copied().collect();
+            let own: Vec<&str> = match playbook {
+                Playbook::Value => VIEWS.to_vec(),
+                Playbook::Prd => vec![&file, LOG_FOLDER, PROGRESS],
+                Playbook::Swarm | Playbook::Micro => Vec::new(),
+            };
+            let excluded: Vec<&str> = EXCLUDED.iter().copied().chain(own).collect();
             let result = tree::snapshot(&workspace, &excluded, cache.as_ref());
             result.map_err(|e| EngineError::io("cannot read the workspace", &workspace, e))
         });
@@ -96,7 +102,9 @@ impl Driver<'_> {
                 let drifted = expected.into_iter().filter(|(path, expected)| now(path) != *expected);
                 drifted.map(|(path, _)| path.clone()).collect()
             }
-            (TreePurpose::Frozen | TreePurpose::Baseline, _) => Vec::new(),
+            (TreePurpose::Frozen | TreePurpose::Baseline | TreePurpose::BeforeReview | TreePurpose::AfterReview, _) => {
+                Vec::new()
+            }
         };
         diff::keep_contents(self.session.run_dir.path(), &self.session.workspace, &snapshot, self.secrets());
         self.record(TreeTaken { purpose, tree: digest, files: snapshot.files.len() as u64, drifted }).await

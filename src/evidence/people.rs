@@ -74,7 +74,8 @@ fn asked(request: &Request) -> Vec<String> {
         | Request::Permission { .. }
         | Request::Refinement { .. }
         | Request::Tampering { .. }
-        | Request::SpendLimit { .. } => lines(&request.gist()),
+        | Request::SpendLimit { .. }
+        | Request::Stuck { .. } => lines(&request.gist()),
     }
 }
 

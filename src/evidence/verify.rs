@@ -218,6 +218,9 @@ fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Even
         | Event::RoundClosed(_)
         | Event::ResearchKept(_)
         | Event::EpicPut(_)
+        | Event::ItemChosen(_)
+        | Event::PassJudged(_)
+        | Event::RouteDecided(_)
         | Event::RunHalted(_) => true,
         // A tool may ask at its own time; the machine asks only where the facts make it. Whether a spend limit or too
         // many denials stand behind a question in the middle of a call is seen when it is folded.
@@ -288,6 +291,8 @@ fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Even
         | Event::GitFinished(_)
         | Event::UndoRequested(_)
         | Event::IterationUndone(_)
+        | Event::PrdRead(_)
+        | Event::ItemSettled(_)
         | Event::ViewerAttached(_)
         | Event::ViewerDetached(_) => false,
     };
@@ -355,6 +360,8 @@ fn blobs_of(event: &Event) -> Vec<Digest> {
             finished.output.into_iter().chain(text).collect()
         }
         Event::ArtifactsCollected(collected) => vec![collected.tree, collected.diff],
+        Event::PrdRead(read) => read.sha256.into_iter().chain(read.theirs).collect(),
+        Event::ItemSettled(settled) => settled.sha256.into_iter().collect(),
         Event::DecisionAsked(asked) => match &asked.request {
             Request::Refinement { before, after, .. } => vec![*before, *after],
             Request::HumanAction { .. }
@@ -363,7 +370,8 @@ fn blobs_of(event: &Event) -> Vec<Digest> {
             | Request::Vision { .. }
             | Request::Tampering { .. }
             | Request::Escalation { .. }
-            | Request::SpendLimit { .. } => Vec::new(),
+            | Request::SpendLimit { .. }
+            | Request::Stuck { .. } => Vec::new(),
         },
         Event::DecisionAnswered(answered) => match &answered.answer {
             Answer::Approve { result } => vec![*result],
@@ -380,6 +388,9 @@ fn blobs_of(event: &Event) -> Vec<Digest> {
         | Event::NorthstarRead(_)
         | Event::NullChecked(_)
         | Event::ProbeStarted(_)
+        | Event::ItemChosen(_)
+        | Event::PassJudged(_)
+        | Event::RouteDecided(_)
         | Event::PlanWritten(_)
         | Event::LlmRequested(_)
         | Event::LlmFailed(_)

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::model::canonical;
 use crate::model::digest::Digest;
+use crate::model::learnings::Link;
 use crate::model::learnings::{self, SpecVersion};
 use crate::model::report::Report;
 
@@ -109,6 +110,12 @@ pub fn artifacts(iteration: &Iteration) -> Value {
 }
 
 /// reports/ROLE.json.
+/// A link to the iteration's list of artifacts.
+pub fn artifacts_link(iteration: &Iteration) -> Link {
+    let path = format!("{}/artifacts.json", iteration_dir(iteration.number()));
+    Link { path, sha256: digest(&artifacts(iteration)) }
+}
+
 pub fn report(report: &Report) -> String {
     text(&json!(report))
 }

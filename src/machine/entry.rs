@@ -22,6 +22,7 @@ use super::document;
 use super::event::{AgentEnd, Answer, Phase, Probe};
 use super::iteration::Iteration;
 use super::measure;
+use super::passes;
 use super::run::RunState;
 use super::value::learned;
 
@@ -74,6 +75,10 @@ fn build_entry(state: &RunState, iteration: &Iteration, certificate: &Certificat
         succeeded.extend(learned::succeeded(state, iteration));
         failed.extend(learned::failed(state, iteration));
     }
+    if state.loop_file().playbook.has_passes() {
+        succeeded.extend(passes::learned::succeeded(state, iteration).into_iter().map(cleaned));
+        failed.extend(passes::learned::failed(state, iteration).into_iter().map(cleaned));
+    }
     if let Some((report, links)) = iteration.skeptic(None) {
         let resolve = |claim: &ReportedClaim| resolve_claim(claim, |path| links.get(path).copied());
         succeeded.extend(report.succeeded.iter().map(resolve));
@@ -103,6 +108,9 @@ fn lines_added(state: &RunState, entry: &Entry) -> i64 {
 fn tried(state: &RunState, iteration: &Iteration) -> Vec<String> {
     if state.loop_file().playbook == Playbook::Value {
         return learned::tried(state, iteration).iter().map(|line| clean(line)).collect();
+    }
+    if state.loop_file().playbook.has_passes() {
+        return passes::learned::tried(state, iteration).iter().map(|line| clean(line)).collect();
     }
     if let Some(report) = iteration.solver() {
         return report.actions.iter().map(|action| clean(action)).collect();
@@ -140,6 +148,10 @@ fn resolve_claim(claim: &ReportedClaim, digest_of: impl Fn(&str) -> Option<crate
 /// Agent text must not lean on a conversation that the next agent cannot see.
 fn clean(text: &str) -> String {
     capsule::without_bleed(text)
+}
+
+fn cleaned(claim: Claim) -> Claim {
+    Claim { text: clean(&claim.text), ..claim }
 }
 
 /// Failures that the engine saw itself.
@@ -181,9 +193,8 @@ fn engine_failures(state: &RunState, iteration: &Iteration, certificate: &Certif
 
 /// A fact of the engine's own, backed by the iteration's artifact list.
 fn engine_fact(iteration: &Iteration, text: &str) -> Claim {
-    let path = format!("{}/artifacts.json", document::iteration_dir(iteration.number()));
-    let sha256 = document::digest(&document::artifacts(iteration));
-    Claim { lane: Lane::A, text: text.to_owned(), link: Some(Link { path, sha256 }), demoted_from: None }
+    let link = Some(document::artifacts_link(iteration));
+    Claim { lane: Lane::A, text: text.to_owned(), link, demoted_from: None }
 }
 
 fn measures(state: &RunState, iteration: &Iteration, certificate: &Certificate) -> Measures {
@@ -229,6 +240,10 @@ fn open_questions(state: &RunState, iteration: &Iteration, certificate: &Certifi
         if !open.is_empty() {
             return open.iter().map(|question| clean(question)).collect();
         }
+    }
+    let open = passes::learned::open_questions(state, iteration);
+    if !open.is_empty() {
+        return open.iter().map(|question| clean(question)).collect();
     }
     // Nobody asked: what is still open is the question.
     let open = certificate.acceptance_criteria_checklist.iter().filter(|finding| !finding.met);

@@ -5,6 +5,7 @@
 
 mod call;
 mod operator;
+mod pass;
 mod probe;
 mod value;
 
@@ -29,11 +30,12 @@ use super::state::State;
 
 pub use call::*;
 pub use operator::*;
+pub use pass::*;
 pub use probe::*;
 pub use value::*;
 
 /// Journals written by a newer reducer are not resumed.
-pub const REDUCER_VERSION: u32 = 4;
+pub const REDUCER_VERSION: u32 = 5;
 
 macro_rules! events {
     ($($variant:ident = $kind:literal),+ $(,)?) => {
@@ -137,6 +139,11 @@ events! {
     UndoRequested = "undo.requested",
     IterationUndone = "iteration.undone",
     EpicPut = "epic.put",
+    PrdRead = "prd.read",
+    ItemChosen = "item.chosen",
+    PassJudged = "pass.judged",
+    RouteDecided = "route.decided",
+    ItemSettled = "item.settled",
     RunHalted = "run.halted",
 }
 
@@ -164,6 +171,18 @@ macro_rules! of_value_playbook {
     };
 }
 pub(crate) use of_value_playbook;
+
+/// The events of the playbooks with an author and a critic, as a pattern.
+macro_rules! of_passes {
+    () => {
+        $crate::machine::event::Event::PrdRead(_)
+            | $crate::machine::event::Event::ItemChosen(_)
+            | $crate::machine::event::Event::PassJudged(_)
+            | $crate::machine::event::Event::RouteDecided(_)
+            | $crate::machine::event::Event::ItemSettled(_)
+    };
+}
+pub(crate) use of_passes;
 
 impl Event {
     /// Did a person cause it, or someone who watches? Such events come at any moment of a run.
@@ -254,6 +273,9 @@ pub enum TreePurpose {
     Baseline,
     /// After the replays of the certificate.
     Frozen,
+    /// Around a critic, who must leave everything as it is.
+    BeforeReview,
+    AfterReview,
 }
 
 /// The workspace as path -> digest, kept as a blob.

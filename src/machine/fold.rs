@@ -7,11 +7,12 @@ use crate::model::decimal::Exact;
 use crate::model::decision::Mode;
 
 use super::call::{CallState, CallSummary};
-use super::event::{Event, Phase, RunStarted, Usage, of_value_playbook};
+use super::event::{Event, Phase, RunStarted, Usage, of_passes, of_value_playbook};
 use super::iteration::Iteration;
 use super::ledger::{Row, add_cost};
 use super::legal;
 use super::operator::Pause;
+use super::passes;
 use super::run::RunState;
 use super::state::State;
 use super::value;
@@ -123,6 +124,8 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
             super::event::TreePurpose::Frozen => {
                 current(state)?.frozen = Some(taken.drifted.clone());
             }
+            super::event::TreePurpose::BeforeReview => current(state)?.review_trees.0 = Some(taken.tree),
+            super::event::TreePurpose::AfterReview => current(state)?.review_trees.1 = Some(taken.tree),
         },
         Event::ProbeStarted(started) => {
             state.open_probes.insert((started.phase, started.probe.clone()));
@@ -269,6 +272,7 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
         }
         Event::DecisionAnswered(answered) => {
             state.operator.answer(answered)?;
+            passes::heard(state);
             if state.operator.hear_escalation(answered, ts) {
                 state.denials.excused = state.denials.total;
                 if let Some(call) = &mut state.call {
@@ -313,6 +317,7 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
             state.operator.viewers.remove(&detached.viewer);
         }
         of_value_playbook!() => value::apply(state, event)?,
+        of_passes!() => passes::apply(state, event)?,
         Event::RunHalted(halted) => {
             enter(state, State::of_exit(halted.status));
             state.halt = Some(halted.clone());

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::certificate::{Certificate, Residual};
+use crate::model::critique::{AuthorReport, Critique};
 use crate::model::digest::Digest;
 use crate::model::glow::Glow;
 use crate::model::ids::Role;
@@ -53,6 +54,8 @@ pub struct Iteration {
     /// Set after the replays: artifacts that changed under them.
     pub frozen: Option<Vec<String>>,
     pub gate: Option<GateReport>,
+    /// The workspace before and after the critic looked at it.
+    pub review_trees: (Option<Digest>, Option<Digest>),
     pub spend: IterationSpend,
 }
 
@@ -74,6 +77,7 @@ impl Iteration {
             learnings_after: None,
             frozen: None,
             gate: None,
+            review_trees: (None, None),
             spend: IterationSpend::default(),
         }
     }
@@ -90,7 +94,9 @@ impl Iteration {
     pub fn accept(&mut self, accepted: &ReportAccepted, paraphrase: Option<u8>) {
         // A call of the value playbook may hand in many things.
         let key = match &accepted.report {
-            Report::Scout(_) | Report::Solver(_) | Report::Skeptic(_) => accepted.call.clone(),
+            Report::Scout(_) | Report::Solver(_) | Report::Skeptic(_) | Report::Author(_) | Report::Critic(_) => {
+                accepted.call.clone()
+            }
             Report::Value(report) => {
                 let earlier = self.reports.keys().filter(|key| key.starts_with(&accepted.call)).count();
                 format!("{}.{}.{earlier}", accepted.call, report.tool())
@@ -114,14 +120,30 @@ impl Iteration {
     pub fn scout(&self) -> Option<&ScoutReport> {
         match &self.report(Role::Scout)?.report {
             Report::Scout(report) => Some(report),
-            Report::Solver(_) | Report::Skeptic(_) | Report::Value(_) => None,
+            _ => None,
         }
     }
 
     pub fn solver(&self) -> Option<&SolverReport> {
         match &self.report(Role::Solver)?.report {
             Report::Solver(report) => Some(report),
-            Report::Scout(_) | Report::Skeptic(_) | Report::Value(_) => None,
+            _ => None,
+        }
+    }
+
+    pub fn author(&self) -> Option<&AuthorReport> {
+        match &self.report(Role::Author)?.report {
+            Report::Author(report) => Some(report),
+            _ => None,
+        }
+    }
+
+    /// The critique with the digests of what it cites.
+    pub fn critique(&self) -> Option<(&Critique, &AcceptedReport)> {
+        let accepted = self.report(Role::Critic)?;
+        match &accepted.report {
+            Report::Critic(critique) => Some((critique, accepted)),
+            _ => None,
         }
     }
 
@@ -130,7 +152,7 @@ impl Iteration {
         let accepted = self.reports.get(&self.call_key(Role::Skeptic, paraphrase))?;
         match &accepted.report {
             Report::Skeptic(report) => Some((report, &accepted.links)),
-            Report::Scout(_) | Report::Solver(_) | Report::Value(_) => None,
+            _ => None,
         }
     }
 
@@ -142,7 +164,10 @@ impl Iteration {
     /// Reports of the acting roles. The skeptic's comes later and judges; it is no product.
     fn work_reports(&self) -> usize {
         let structured = self.reports.values().filter(|accepted| matches!(accepted.report, Report::Value(_)));
-        usize::from(self.scout().is_some()) + usize::from(self.solver().is_some()) + structured.count()
+        // A known fix leaves its output behind, whatever it changed.
+        let detours = self.probes.keys().filter(|(phase, _)| *phase == Phase::Detour);
+        let roles = [self.scout().is_some(), self.solver().is_some(), self.author().is_some()];
+        roles.into_iter().map(usize::from).sum::<usize>() + structured.count() + detours.count()
     }
 
     pub fn probe(&self, phase: Phase, probe: &Probe) -> Option<&ProbeResult> {

@@ -7,8 +7,11 @@ use crate::model::loop_file::Playbook;
 use crate::model::stop::{ExitStatus, ForbiddenState, StopReason};
 
 use super::call::CallState;
-use super::event::{Event, Phase, Report, ReportAccepted, RunHalted, StateEntered, of_value_playbook};
+use super::event::{
+    Event, Phase, Report, ReportAccepted, RunHalted, StateEntered, TreePurpose, of_passes, of_value_playbook,
+};
 use super::operator;
+use super::passes;
 use super::run::RunState;
 use super::state::State;
 use super::step::claims_success;
@@ -35,7 +38,7 @@ pub fn legal(state: &RunState, event: &Event) -> Result<(), String> {
     }
     // The value playbook calls agents before its first iteration, too.
     let agents_run: &[State] = match state.loop_file().playbook {
-        Playbook::Swarm => &[SpawnSubagent, CheckHalting, BudgetCheck],
+        Playbook::Swarm | Playbook::Prd | Playbook::Micro => &[SpawnSubagent, CheckHalting, BudgetCheck],
         Playbook::Value => &[DreamGoal, SpawnSubagent, CheckHalting, BudgetCheck],
     };
     match event {
@@ -45,7 +48,11 @@ pub fn legal(state: &RunState, event: &Event) -> Result<(), String> {
         Event::InputRejected(_) => Ok(()),
         Event::NorthstarRead(_) => only_in(&[NullCheck]),
         Event::NullChecked(_) => only_in(&[NullCheck]),
-        Event::TreeTaken(_) => only_in(&[DreamGoal, BudgetCheck]),
+        Event::TreeTaken(taken) => match taken.purpose {
+            TreePurpose::Baseline => only_in(&[DreamGoal]),
+            TreePurpose::Frozen => only_in(&[BudgetCheck]),
+            TreePurpose::BeforeReview | TreePurpose::AfterReview => only_in(&[CheckHalting]),
+        },
         Event::ProbeStarted(started) => legal_probe(state, started.phase),
         Event::ProbeFinished(finished) => legal_probe(state, finished.phase),
         Event::PlanWritten(_) => only_in(&[DreamGoal]),
@@ -120,6 +127,7 @@ pub fn legal(state: &RunState, event: &Event) -> Result<(), String> {
             }
             value::legal(state, event)
         }
+        of_passes!() => passes::legal(state, event),
         Event::RunHalted(halted) => legal_halt(state, halted),
     }
 }
@@ -128,6 +136,7 @@ pub fn legal(state: &RunState, event: &Event) -> Result<(), String> {
 fn legal_report(state: &RunState, call: &CallState, accepted: &ReportAccepted) -> Result<(), String> {
     match &accepted.report {
         Report::Scout(_) | Report::Solver(_) | Report::Skeptic(_) => Ok(()),
+        Report::Author(_) | Report::Critic(_) => passes::admit(state, &accepted.report),
         Report::Value(report) => {
             if !call.purpose().tools().contains(&report.tool()) {
                 return Err(format!("a call for {} does not hand in {}", call.purpose(), report.tool()));
@@ -160,7 +169,7 @@ fn legal_edge(state: &RunState, entered: &StateEntered) -> Result<(), String> {
 fn legal_probe(state: &RunState, phase: Phase) -> Result<(), String> {
     let home = match phase {
         Phase::Baseline => State::DreamGoal,
-        Phase::Scouted => State::SpawnSubagent,
+        Phase::Scouted | Phase::Detour => State::SpawnSubagent,
         Phase::Iteration => State::CheckHalting,
         Phase::Replay(_) | Phase::Gate => State::BudgetCheck,
         Phase::Step(number) => {

@@ -7,6 +7,7 @@ use crate::model::criterion::{Criterion, Finding, Proof};
 use crate::model::decimal::Exact;
 use crate::model::decision::{Answer, GuardFile, Request};
 use crate::model::fraction::Fraction;
+use crate::model::ids::Role;
 use crate::model::learnings::Link;
 use crate::model::loop_file::Playbook;
 use crate::model::purpose::Purpose;
@@ -14,6 +15,7 @@ use crate::model::self_running::runs_by_itself;
 
 use super::event::{Phase, Probe, ProbeResult};
 use super::iteration::Iteration;
+use super::passes;
 use super::run::RunState;
 
 /// Digits kept of a ratio that does not terminate; it is rounded up, so a success is never rounded into being.
@@ -51,6 +53,7 @@ fn finding(
         },
         Proof::Judged => judged(iteration, &criterion.id, paraphrase),
         Proof::ExitGate => exit_gate(state, iteration, phase),
+        Proof::Items | Proof::Verified => passes::way_out(state, iteration, phase),
     };
     let (met, why) = match tampered(state, iteration, &criterion.id) {
         Some(files) if met => (false, format!("not accepted: {} changed, which guards it", files.join(", "))),
@@ -85,11 +88,13 @@ fn exit_gate(state: &RunState, iteration: &Iteration, phase: Phase) -> (bool, Op
 }
 
 fn judged(iteration: &Iteration, id: &str, paraphrase: Option<u8>) -> (bool, Option<Link>, String) {
-    let Some((report, links)) = iteration.skeptic(paraphrase) else {
-        return (false, None, "the skeptic did not judge it".to_owned());
+    let by_skeptic = iteration.skeptic(paraphrase).map(|(report, links)| (Role::Skeptic, &report.judged, links));
+    let by_critic = || iteration.critique().map(|(report, accepted)| (Role::Critic, &report.judged, &accepted.links));
+    let Some((judge, judged, links)) = by_skeptic.or_else(by_critic) else {
+        return (false, None, "nobody judged it".to_owned());
     };
-    let Some(judgement) = report.judged.iter().find(|judgement| judgement.criterion == id) else {
-        return (false, None, "the skeptic did not judge it".to_owned());
+    let Some(judgement) = judged.iter().find(|judgement| judgement.criterion == id) else {
+        return (false, None, format!("the {judge} did not judge it"));
     };
     let link = judgement
         .artifact
@@ -97,7 +102,7 @@ fn judged(iteration: &Iteration, id: &str, paraphrase: Option<u8>) -> (bool, Opt
         .and_then(|path| links.get(path).map(|sha256| Link { path: path.clone(), sha256: *sha256 }));
     match (judgement.met, &link) {
         (true, None) => (false, None, "judged met, but no artifact backs it".to_owned()),
-        (met, _) => (met, link, format!("the skeptic: {}", judgement.why)),
+        (met, _) => (met, link, format!("the {judge}: {}", judgement.why)),
     }
 }
 
@@ -196,8 +201,10 @@ pub fn residual(
     findings: &[Finding],
     command_result: Option<&ProbeResult>,
 ) -> Result<Residual, String> {
-    if state.loop_file().playbook == Playbook::Value {
-        return residual_from_value(state);
+    match state.loop_file().playbook {
+        Playbook::Value => return residual_from_value(state),
+        Playbook::Prd | Playbook::Micro => return passes::residual(state, state.current.as_ref()),
+        Playbook::Swarm => {}
     }
     let by_command = state.loop_file().residual.as_ref().is_some_and(|decl| decl.command.is_some());
     if by_command {
@@ -245,9 +252,9 @@ fn verifiers_passed(state: &RunState, iteration: &Iteration, phase: Phase) -> u3
     u32::try_from(passed.count()).unwrap_or(u32::MAX)
 }
 
-/// Is there an exit gate, and is it not passed?
+/// Has the playbook a way out of its own, and is it shut?
 fn has_shut_gate(state: &RunState, findings: &[Finding]) -> bool {
-    let is_gate = |id: &str| state.criteria.iter().any(|one| one.id == id && one.proof == Proof::ExitGate);
+    let is_gate = |id: &str| state.criteria.iter().any(|one| one.id == id && one.proof.is_the_way_out());
     findings.iter().any(|finding| !finding.met && is_gate(&finding.id))
 }
 

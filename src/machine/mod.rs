@@ -23,6 +23,7 @@ pub mod legal;
 pub mod measure;
 pub mod next;
 pub mod operator;
+pub mod passes;
 pub mod phuc;
 pub mod run;
 pub mod state;

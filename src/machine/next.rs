@@ -9,9 +9,10 @@ use crate::model::loop_file;
 use crate::model::purpose::Purpose;
 
 use super::call::CallTodo;
-use super::event::{AgentEnd, Event, GitOperation, Phase, Probe, Signal, TreePurpose};
+use super::event::{AgentEnd, Event, GitOperation, Phase, Probe, ReadWhen, Signal, TreePurpose};
 use super::gate;
 use super::iteration::Iteration;
+use super::passes;
 use super::run::RunState;
 use super::state::State;
 use super::step;
@@ -68,6 +69,12 @@ pub enum Effect {
     Git(GitOperation),
     /// Take back what this iteration changed: `iteration.undone`.
     Undo(u32),
+    /// The file of items: `prd.read`.
+    ReadPrd(ReadWhen),
+    /// Put the believed text of the file of items back: `prd.read`.
+    RestorePrd,
+    /// What a judged pass means for its item, in prd.json, the log and the progress: `item.settled`.
+    SettleItem,
 }
 
 impl Todo {
@@ -84,14 +91,18 @@ pub trait Playbook: Sync {
     fn prepare(&self, _run: &RunState) -> Option<Todo> {
         None
     }
+    /// What is to be done before the next iteration begins; `None`: it may begin.
+    fn between(&self, _run: &RunState) -> Option<Todo> {
+        None
+    }
     /// The work of SPAWN_SUBAGENT; `None` when the work of this iteration is done.
     fn work(&self, run: &RunState, iteration: &Iteration) -> Option<Todo>;
     /// The reviews of CHECK_HALTING.
     fn review(&self, _run: &RunState, _iteration: &Iteration) -> Option<Todo> {
         None
     }
-    /// What follows from the facts alone in DREAM_GOAL and SPAWN_SUBAGENT, where `prepare` or `work` said
-    /// [`Todo::Proceed`]; empty: the machine goes on.
+    /// What follows from the facts alone in DREAM_GOAL, SPAWN_SUBAGENT and CHECK_HALTING, where `prepare`, `between`,
+    /// `work` or `review` said [`Todo::Proceed`]; empty: the machine goes on.
     fn decide(&self, _run: &RunState) -> Vec<Event> {
         Vec::new()
     }
@@ -165,7 +176,10 @@ fn next_in_dream(state: &RunState, playbook: &dyn Playbook) -> Todo {
 
 fn next_in_spawn(state: &RunState, playbook: &dyn Playbook) -> Todo {
     let Some(iteration) = &state.current else {
-        return if super::forbidden::detect(state).is_some() { Todo::Proceed } else { Todo::BeginIteration };
+        if super::forbidden::detect(state).is_some() {
+            return Todo::Proceed;
+        }
+        return playbook.between(state).unwrap_or(Todo::BeginIteration);
     };
     if iteration.began.bleeds {
         return Todo::Proceed;
@@ -309,6 +323,7 @@ fn replayed(state: &RunState) -> Vec<Probe> {
     if state.loop_file().playbook == loop_file::Playbook::Value {
         probes.extend(state.value.verifications.keys().map(|id| Probe::Verification(id.clone())));
     }
+    probes.extend(passes::item_probes(state, None));
     probes
 }
 
@@ -332,6 +347,7 @@ fn baseline_probes(state: &RunState) -> Vec<Probe> {
 fn iteration_probes(state: &RunState, iteration: &Iteration) -> Vec<Probe> {
     let mut probes = replay_probes(state);
     probes.extend(metric_probes(state));
+    probes.extend(passes::item_probes(state, Some(iteration)));
     if iteration.probe(Phase::Scouted, &Probe::SubGoal).is_some() {
         probes.push(Probe::SubGoal);
     }

@@ -8,6 +8,7 @@ use super::call::{CallState, ToolPhase};
 use super::event::{
     AskedBy, BudgetRaised, DecisionAnswered, DecisionAsked, DecisionSettled, Event, ProbeResult, SteerQueued,
 };
+use super::passes;
 use super::run::RunState;
 use super::state::State;
 
@@ -107,7 +108,13 @@ impl Operator {
     /// Does nothing happen but for people? Until one acts, or while what one said is carried out.
     pub fn waits(&self) -> bool {
         matches!(self.pause, Some(Pause::Holding { .. }))
-            || self.decisions.iter().any(|decision| decision.status != DecisionStatus::Closed)
+            || self.unsettled().is_some()
+            || self.blocking().next().is_some()
+    }
+
+    /// Open decisions that the run waits for; others may stay open while it works.
+    fn blocking(&self) -> impl Iterator<Item = &Decision> {
+        self.open().filter(|decision| !decision.request.is_parked())
     }
 
     /// Decisions that wait for an answer, oldest first.
@@ -253,7 +260,7 @@ pub(super) fn legal(state: &RunState, event: &Event) -> Result<(), String> {
             if operator.decisions.len() >= MAX_DECISIONS {
                 return Err(format!("a run asks at most {MAX_DECISIONS} times"));
             }
-            if operator.open().next().is_some() || operator.unsettled().is_some() {
+            if operator.blocking().next().is_some() || operator.unsettled().is_some() {
                 return Err("another decision is open".to_owned());
             }
             legal_asker(state, asked)
@@ -343,6 +350,8 @@ fn legal_asker(state: &RunState, asked: &DecisionAsked) -> Result<(), String> {
                 | Request::Escalation { .. },
                 None,
             ) if state.value.step.is_some() => Ok(()),
+            // Between two iterations the playbooks with passes ask for themselves.
+            (Request::Stuck { .. } | Request::HumanAction { .. }, None) if passes::may_ask(state) => Ok(()),
             (request, _) => Err(format!("nobody asks for a {} here", request.name())),
         };
     };
@@ -356,7 +365,9 @@ fn legal_asker(state: &RunState, asked: &DecisionAsked) -> Result<(), String> {
     let Some(call) = call.filter(waits) else { return Err("no tool call waits for this".to_owned()) };
     let asks = call.tools.iter().any(|tool| tool.tool_use.id == by.tool && tool.tool_use.name == ASK_TOOL);
     match &asked.request {
-        Request::Tampering { .. } | Request::SpendLimit { .. } => Err("no tool asks this".to_owned()),
+        Request::Tampering { .. } | Request::SpendLimit { .. } | Request::Stuck { .. } => {
+            Err("no tool asks this".to_owned())
+        }
         Request::Permission { .. } if !asks => Ok(()),
         Request::Permission { .. } => Err("asking needs no permission".to_owned()),
         Request::HumanAction { .. }
@@ -383,7 +394,9 @@ fn legal_asker_of_program(call: &CallState, by: &AskedBy, request: &Request) -> 
         return Err("no program is at work".to_owned());
     }
     match request {
-        Request::Tampering { .. } | Request::SpendLimit { .. } => Err("no program asks this".to_owned()),
+        Request::Tampering { .. } | Request::SpendLimit { .. } | Request::Stuck { .. } => {
+            Err("no program asks this".to_owned())
+        }
         Request::HumanAction { .. }
         | Request::Question { .. }
         | Request::Permission { .. }

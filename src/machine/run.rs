@@ -21,6 +21,7 @@ use super::event::{
 use super::iteration::{Iteration, call_key};
 use super::ledger::Ledger;
 use super::operator::Operator;
+use super::passes::{self, ITEMS_PASSING, Passes};
 use super::state::State;
 use super::value::ValueState;
 
@@ -95,6 +96,8 @@ pub struct RunState {
     pub denials: Denials,
     /// The value playbook's part; empty for the others.
     pub value: ValueState,
+    /// The part of the playbooks with an author and a critic; empty for the others.
+    pub passes: Passes,
     /// Probes that were announced and not finished.
     pub open_probes: BTreeSet<(Phase, Probe)>,
 }
@@ -135,6 +138,7 @@ impl RunState {
             halt: None,
             denials: Denials::default(),
             value: ValueState::default(),
+            passes: Passes::default(),
             open_probes: BTreeSet::new(),
         }
     }
@@ -246,10 +250,15 @@ impl RunState {
         })
     }
 
-    /// The value playbook measures one metric by itself: the value score.
+    /// Two playbooks measure one metric by themselves: the value score, and the items that pass.
     fn value_as_metric(&self, probe: &Probe, iteration: Option<u32>) -> Option<String> {
-        let is_score = matches!(probe, Probe::Metric(id) if id == VALUE_SCORE);
-        is_score.then(|| self.value.vrc_at_end_of(iteration))?.map(|vrc| vrc.value_score.to_string())
+        match probe {
+            Probe::Metric(id) if id == VALUE_SCORE => {
+                self.value.vrc_at_end_of(iteration).map(|vrc| vrc.value_score.to_string())
+            }
+            Probe::Metric(id) if id == ITEMS_PASSING => passes::passing_at(self, iteration),
+            _ => None,
+        }
     }
 
     /// The metrics as known at the end of an iteration: a measurement that failed leaves the last one standing.

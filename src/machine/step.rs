@@ -103,7 +103,7 @@ fn decide(state: &RunState, playbook: &dyn Playbook) -> Vec<Event> {
         let detail = format!("{} was answered with `quit` by {}", quit.id, quit.by);
         return vec![halt(state, ExitStatus::ExitBlocked, StopReason::HumanQuit, detail).into()];
     }
-    if matches!(state.state, State::DreamGoal | State::SpawnSubagent) {
+    if matches!(state.state, State::DreamGoal | State::SpawnSubagent | State::CheckHalting) {
         let decided = playbook.decide(state);
         if !decided.is_empty() {
             return decided;

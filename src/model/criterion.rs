@@ -14,6 +14,10 @@ pub enum Proof {
     Judged,
     /// The value playbook's exit gate: its scripts all pass, and a judge that saw nothing of the work agrees.
     ExitGate,
+    /// The prd playbook: every item of prd.json passes.
+    Items,
+    /// The micro playbook: the critic found nothing grave in this iteration's result.
+    Verified,
 }
 
 /// One acceptance criterion.
@@ -28,6 +32,18 @@ pub struct Criterion {
 
 /// The id of the criterion that the value playbook adds.
 pub const EXIT_GATE: &str = "exit-gate";
+
+/// The id of the criterion that the prd playbook adds.
+pub const ITEMS: &str = "items";
+/// The id of the criterion that the micro playbook adds.
+pub const VERIFIED: &str = "verified";
+
+impl Proof {
+    /// Is it a playbook's own way out? Without it there is no success, whatever a residual says.
+    pub const fn is_the_way_out(&self) -> bool {
+        matches!(self, Self::ExitGate | Self::Items | Self::Verified)
+    }
+}
 
 impl Criterion {
     pub fn is_judged(&self) -> bool {

@@ -111,6 +111,16 @@ pub enum Request {
     SpendLimit {
         detail: String,
     },
+    /// The attempts at something are used up: an item of the PRD, or the whole of a microloop.
+    Stuck {
+        /// The item; `None`: there are no items.
+        subject: Option<String>,
+        /// The iteration that was the last attempt.
+        iteration: u32,
+        problem: String,
+        /// Does the run go on with something else meanwhile?
+        parked: bool,
+    },
 }
 
 impl Request {
@@ -125,6 +135,7 @@ impl Request {
             Self::Tampering { .. } => "tampering",
             Self::Escalation { .. } => "escalation",
             Self::SpendLimit { .. } => "spend limit",
+            Self::Stuck { .. } => "stuck",
         }
     }
 
@@ -143,6 +154,8 @@ impl Request {
             Self::Tampering { findings, .. } => findings.join("; "),
             Self::Escalation { problem, .. } => problem.clone(),
             Self::SpendLimit { detail } => detail.clone(),
+            Self::Stuck { subject: Some(item), problem, .. } => format!("{item}: {problem}"),
+            Self::Stuck { subject: None, problem, .. } => problem.clone(),
         }
     }
 
@@ -172,9 +185,21 @@ impl Request {
             }
             (Self::Vision { .. }, Answer::Revise(_)) => Ok(()),
             (Self::Vision { .. }, _) => Err("answer `revise`, `acknowledge` or `quit`"),
+            (Self::Stuck { .. }, Answer::Retry) => Ok(()),
+            (Self::Stuck { .. }, Answer::Text(text)) if !text.trim().is_empty() => Ok(()),
+            (Self::Stuck { subject: Some(_), .. }, Answer::Skip | Answer::Split) => Ok(()),
+            (Self::Stuck { subject: Some(_), .. }, _) => {
+                Err("answer `retry`, a hint for the next attempt, `split`, `skip` or `quit`")
+            }
+            (Self::Stuck { subject: None, .. }, _) => Err("answer `retry`, a hint for the next attempt, or `quit`"),
             (Self::SpendLimit { .. }, Answer::Retry) => Ok(()),
             (Self::SpendLimit { .. }, _) => Err("answer `retry` once the limit is raised, or `quit`"),
         }
+    }
+
+    /// Does the run go on while it is open?
+    pub const fn is_parked(&self) -> bool {
+        matches!(self, Self::Stuck { parked: true, .. })
     }
 
     /// Does anything have to be done before this answer closes the decision?
@@ -208,6 +233,10 @@ pub enum Answer {
     Revise(String),
     Acknowledge,
     Retry,
+    /// Leave this item alone for the rest of the run.
+    Skip,
+    /// The item was replaced by smaller ones in the file, by hand: go on with what is there.
+    Split,
     /// End the run.
     Quit,
 }
@@ -226,6 +255,8 @@ impl Answer {
             Self::Revise(_) => "revise",
             Self::Acknowledge => "acknowledge",
             Self::Retry => "retry",
+            Self::Skip => "skip",
+            Self::Split => "split",
             Self::Quit => "quit",
         }
     }

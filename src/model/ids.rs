@@ -49,6 +49,8 @@ pub enum Role {
     Scout,
     Solver,
     Skeptic,
+    Author,
+    Critic,
     Builder,
     Qc,
     Fixer,
@@ -59,10 +61,12 @@ pub enum Role {
 }
 
 impl Role {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Scout,
         Self::Solver,
         Self::Skeptic,
+        Self::Author,
+        Self::Critic,
         Self::Builder,
         Self::Qc,
         Self::Fixer,
@@ -77,6 +81,8 @@ impl Role {
             Self::Scout => "scout",
             Self::Solver => "solver",
             Self::Skeptic => "skeptic",
+            Self::Author => "author",
+            Self::Critic => "critic",
             Self::Builder => "builder",
             Self::Qc => "qc",
             Self::Fixer => "fixer",
@@ -90,16 +96,20 @@ impl Role {
     /// May this role change the workspace?
     pub const fn may_write(self) -> bool {
         match self {
-            Self::Solver | Self::Builder | Self::Qc | Self::Fixer => true,
-            Self::Scout | Self::Skeptic | Self::Evaluator | Self::Researcher | Self::Reasoner | Self::Classifier => {
-                false
-            }
+            Self::Solver | Self::Author | Self::Builder | Self::Qc | Self::Fixer => true,
+            Self::Scout
+            | Self::Skeptic
+            | Self::Critic
+            | Self::Evaluator
+            | Self::Researcher
+            | Self::Reasoner
+            | Self::Classifier => false,
         }
     }
 
     /// Does this role judge? Nobody whispers to a judge.
     pub const fn judges(self) -> bool {
-        matches!(self, Self::Skeptic | Self::Evaluator)
+        matches!(self, Self::Skeptic | Self::Critic | Self::Evaluator)
     }
 }
 

@@ -7,6 +7,7 @@
 mod agent;
 mod agents;
 mod criteria;
+mod passes;
 mod safety;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::budget;
 use super::certificate::CertificateKind;
-use super::criterion::{Criterion, EXIT_GATE, Proof};
+use super::criterion::{Criterion, EXIT_GATE, ITEMS, Proof, VERIFIED};
 use super::decimal::Exact;
 use super::diagnose::{self, Diagnostic};
 use super::ids::Role;
@@ -29,6 +30,7 @@ pub use agent::{
 };
 pub use agents::Agents;
 pub use criteria::{CriterionDecl, CriterionFull};
+pub use passes::{Flow, ItemDecl, LOOPS_PER_ITEM, MicroSettings, PrdSettings};
 pub use safety::{NetworkDecl, Otherwise, PermissionsDecl, SandboxDecl, SandboxMode};
 
 /// A declaration larger than this is refused before it is read.
@@ -85,6 +87,12 @@ pub struct LoopFile {
     /// For the value playbook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<super::value::ValueSettings>,
+    /// For the prd playbook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prd: Option<PrdSettings>,
+    /// For the micro playbook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub micro: Option<MicroSettings>,
 }
 
 /// What an iteration does.
@@ -94,6 +102,8 @@ pub enum Playbook {
     #[default]
     Swarm,
     Value,
+    Prd,
+    Micro,
 }
 
 impl Playbook {
@@ -101,13 +111,36 @@ impl Playbook {
         match self {
             Self::Swarm => "swarm",
             Self::Value => "value",
+            Self::Prd => "prd",
+            Self::Micro => "micro",
         }
+    }
+
+    /// Does an author work and a critic judge, pass by pass?
+    pub const fn has_passes(self) -> bool {
+        matches!(self, Self::Prd | Self::Micro)
+    }
+
+    /// The criterion that it adds by itself: there is no success without it.
+    pub fn way_out(self) -> Option<Criterion> {
+        let (id, text, proof) = match self {
+            Self::Swarm => return None,
+            Self::Value => (
+                EXIT_GATE,
+                "The exit gate is passed: every check passes, the promised value is there.",
+                Proof::ExitGate,
+            ),
+            Self::Prd => (ITEMS, "Every item of the PRD passes.", Proof::Items),
+            Self::Micro => (VERIFIED, "The critic finds nothing that matters.", Proof::Verified),
+        };
+        Some(Criterion { id: id.to_owned(), text: text.to_owned(), proof, protects: Vec::new() })
     }
 
     /// Who works in it, in the order of the work.
     pub const fn roles(self) -> &'static [Role] {
         match self {
             Self::Swarm => &[Role::Scout, Role::Solver, Role::Skeptic],
+            Self::Prd | Self::Micro => &[Role::Author, Role::Critic, Role::Fixer],
             Self::Value => &[
                 Role::Reasoner,
                 Role::Researcher,
@@ -227,8 +260,10 @@ fn check(declared: &LoopFile, text: &str, file: &str) -> Result<(), Diagnostic> 
             let message = format!("the criterion id `{}` is used twice", criterion.id);
             return Err(at(&criterion.id, message, "give each criterion its own id"));
         }
-        if declared.playbook == Playbook::Value && criterion.id == EXIT_GATE && criterion.proof != Proof::ExitGate {
-            let message = format!("the criterion id `{EXIT_GATE}` belongs to the value playbook");
+        let own = declared.playbook.way_out();
+        if own.is_some_and(|own| own.id == criterion.id && own.proof != criterion.proof) {
+            let message =
+                format!("the criterion id `{}` belongs to the {} playbook", criterion.id, declared.playbook.name());
             return Err(at(&criterion.id, message, "choose another id"));
         }
         if !is_plain_name(&criterion.id) {
@@ -273,6 +308,20 @@ fn check(declared: &LoopFile, text: &str, file: &str) -> Result<(), Diagnostic> 
         }
         value.check().map_err(|(key, message, hint)| at(key, message, hint))?;
     }
+    if let Some(prd) = &declared.prd {
+        if declared.playbook != Playbook::Prd {
+            let message = "`prd` is for the prd playbook, and this loop does not run it".to_owned();
+            return Err(at("prd:", message, "add `playbook: prd`, or leave `prd` out"));
+        }
+        prd.check().map_err(|(key, message, hint)| at(key, message, hint))?;
+    }
+    if let Some(micro) = &declared.micro {
+        if declared.playbook != Playbook::Micro {
+            let message = "`micro` is for the micro playbook, and this loop does not run it".to_owned();
+            return Err(at("micro:", message, "add `playbook: micro`, or leave `micro` out"));
+        }
+        micro.check().map_err(|(key, message, hint)| at(key, message, hint))?;
+    }
     if let Some(northstar) = &declared.northstar {
         for id in northstar.links.keys() {
             if !ids.contains(id) {
@@ -301,13 +350,29 @@ impl LoopFile {
     pub fn criteria(&self) -> Vec<Criterion> {
         let declared = self.acceptance_criteria.as_deref().unwrap_or_default();
         let declared = declared.iter().enumerate().map(|(index, decl)| criteria::resolve(index, decl));
-        let exit_gate = (self.playbook == Playbook::Value).then(|| Criterion {
-            id: EXIT_GATE.to_owned(),
-            text: "The exit gate is passed: every check passes, the promised value is there.".to_owned(),
-            proof: Proof::ExitGate,
-            protects: Vec::new(),
-        });
-        declared.chain(exit_gate).collect()
+        declared.chain(self.playbook.way_out()).collect()
+    }
+
+    /// The `prd:` part, or its defaults.
+    pub fn prd(&self) -> &PrdSettings {
+        static DEFAULTS: std::sync::LazyLock<PrdSettings> = std::sync::LazyLock::new(PrdSettings::default);
+        self.prd.as_ref().unwrap_or(&DEFAULTS)
+    }
+
+    /// Passes of an author at one thing between two words of a person.
+    pub fn pass_limit(&self) -> u32 {
+        match self.playbook {
+            Playbook::Micro => self.micro.as_ref().map_or(Flow::Other.limit(), MicroSettings::limit),
+            Playbook::Prd | Playbook::Swarm | Playbook::Value => LOOPS_PER_ITEM,
+        }
+    }
+
+    pub fn detours(&self) -> &[super::detour::DetourDecl] {
+        match self.playbook {
+            Playbook::Micro => self.micro.as_ref().map(|micro| micro.detours.as_slice()).unwrap_or_default(),
+            Playbook::Prd => &self.prd().detours,
+            Playbook::Swarm | Playbook::Value => &[],
+        }
     }
 
     pub fn certificates(&self) -> Vec<CertificateKind> {
@@ -332,6 +397,8 @@ impl LoopFile {
         let usual = match self.playbook {
             Playbook::Swarm => "unmet criteria / all criteria",
             Playbook::Value => "1 - value score",
+            Playbook::Prd => "items that do not pass / all items",
+            Playbook::Micro => "failing checks + open concerns",
         };
         named.unwrap_or_else(|| usual.to_owned())
     }

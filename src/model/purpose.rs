@@ -16,6 +16,8 @@ pub enum Tool {
     SubmitScoutReport,
     SubmitSolverReport,
     SubmitSkepticReport,
+    SubmitAuthorReport,
+    SubmitCritique,
     ManageTask,
     ReportTaskComplete,
     ReportDiscovery,
@@ -37,10 +39,12 @@ pub enum Tool {
 }
 
 impl Tool {
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::SubmitScoutReport,
         Self::SubmitSolverReport,
         Self::SubmitSkepticReport,
+        Self::SubmitAuthorReport,
+        Self::SubmitCritique,
         Self::ManageTask,
         Self::ReportTaskComplete,
         Self::ReportDiscovery,
@@ -66,6 +70,8 @@ impl Tool {
             Self::SubmitScoutReport => "submit_scout_report",
             Self::SubmitSolverReport => "submit_solver_report",
             Self::SubmitSkepticReport => "submit_skeptic_report",
+            Self::SubmitAuthorReport => "submit_author_report",
+            Self::SubmitCritique => "submit_critique",
             Self::ManageTask => "manage_task",
             Self::ReportTaskComplete => "report_task_complete",
             Self::ReportDiscovery => "report_discovery",
@@ -94,9 +100,11 @@ impl Tool {
     /// What an agent is told about it.
     pub const fn description(self) -> &'static str {
         match self {
-            Self::SubmitScoutReport | Self::SubmitSolverReport | Self::SubmitSkepticReport => {
-                "Hand in your report. This ends your part of the iteration."
-            }
+            Self::SubmitScoutReport
+            | Self::SubmitSolverReport
+            | Self::SubmitSkepticReport
+            | Self::SubmitAuthorReport
+            | Self::SubmitCritique => "Hand in your report. This ends your part of the iteration.",
             Self::ManageTask => "Add, modify or remove one task of the plan. A rejection says what to change.",
             Self::ReportTaskComplete => "Report that the task you were given is done. This ends your part.",
             Self::ReportDiscovery => "Report what this workspace is and needs. This ends your part.",
@@ -138,6 +146,10 @@ pub enum Purpose {
     Scout,
     Solver,
     Skeptic,
+    // Items of a PRD, and microloops.
+    Author,
+    Critic,
+    Detour,
     // The value playbook before its first iteration.
     VisionExtract,
     VisionForces,
@@ -180,10 +192,13 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 43] = [
         Self::Scout,
         Self::Solver,
         Self::Skeptic,
+        Self::Author,
+        Self::Critic,
+        Self::Detour,
         Self::VisionExtract,
         Self::VisionForces,
         Self::VisionCauses,
@@ -229,6 +244,9 @@ impl Purpose {
             Self::Scout => "scout",
             Self::Solver => "solver",
             Self::Skeptic => "skeptic",
+            Self::Author => "author",
+            Self::Critic => "critic",
+            Self::Detour => "detour",
             Self::VisionExtract => "vision_extract",
             Self::VisionForces => "vision_forces",
             Self::VisionCauses => "vision_causes",
@@ -275,6 +293,9 @@ impl Purpose {
             Self::Scout => "scout",
             Self::Solver => "solve",
             Self::Skeptic => "doubt",
+            Self::Author => "work on",
+            Self::Critic => "judge",
+            Self::Detour => "detour",
             Self::VisionExtract => "extract the vision",
             Self::VisionForces => "forces of the vision",
             Self::VisionCauses => "causes of the vision",
@@ -326,9 +347,11 @@ impl Purpose {
             Self::Scout => Role::Scout,
             Self::Solver => Role::Solver,
             Self::Skeptic => Role::Skeptic,
+            Self::Author => Role::Author,
+            Self::Critic => Role::Critic,
             Self::Execute => Role::Builder,
             Self::GenerateVerifications => Role::Qc,
-            Self::Fix | Self::ServiceFix => Role::Fixer,
+            Self::Fix | Self::ServiceFix | Self::Detour => Role::Fixer,
             Self::VrcFull | Self::VrcQuick | Self::CriticalEval | Self::ExitGate | Self::Coherence => Role::Evaluator,
             Self::VisionResearch | Self::PrdResearch | Self::Research => Role::Researcher,
             Self::Triage => Role::Classifier,
@@ -365,6 +388,9 @@ impl Purpose {
             Self::Scout => &[Tool::SubmitScoutReport],
             Self::Solver => &[Tool::SubmitSolverReport],
             Self::Skeptic => &[Tool::SubmitSkepticReport],
+            Self::Author => &[Tool::SubmitAuthorReport],
+            Self::Critic => &[Tool::SubmitCritique],
+            Self::Detour => &[],
             Self::VisionExtract | Self::VisionForces | Self::VisionCauses | Self::VisionPremortem => {
                 &[Tool::ReportVisionPass]
             }
@@ -403,7 +429,7 @@ impl Purpose {
     pub const fn closing(self) -> Option<Tool> {
         match self {
             // Fixers and the author of checks do not grade themselves: they just stop.
-            Self::Fix | Self::ServiceFix | Self::GenerateVerifications => None,
+            Self::Fix | Self::ServiceFix | Self::Detour | Self::GenerateVerifications => None,
             _ => match self.tools() {
                 [.., last] if last.ends_call() => Some(*last),
                 _ => None,
@@ -418,7 +444,7 @@ impl Purpose {
 
     /// May it ask a person with the asking tool? What the playbook itself asks comes through its own steps.
     pub const fn may_ask(self) -> bool {
-        matches!(self, Self::Scout | Self::Solver)
+        matches!(self, Self::Scout | Self::Solver | Self::Author)
     }
 }
 
@@ -439,6 +465,9 @@ pub fn who(purpose: Purpose, subject: Option<&str>) -> String {
         return role.to_string();
     }
     let Some(subject) = subject.filter(|subject| !subject.is_empty()) else {
+        if matches!(purpose, Purpose::Author | Purpose::Critic) {
+            return role.to_string();
+        }
         return format!("{role}: {}", purpose.words());
     };
     let short: String = subject.chars().take(SHOWN_SUBJECT).collect();
@@ -453,6 +482,8 @@ impl From<Role> for Purpose {
             Role::Scout => Self::Scout,
             Role::Solver => Self::Solver,
             Role::Skeptic => Self::Skeptic,
+            Role::Author => Self::Author,
+            Role::Critic => Self::Critic,
             Role::Builder => Self::Execute,
             Role::Qc => Self::GenerateVerifications,
             Role::Fixer => Self::Fix,
@@ -496,7 +527,15 @@ mod tests {
     #[test]
     fn only_builders_fixers_and_authors_of_checks_may_write() {
         let writers: Vec<_> = Purpose::ALL.into_iter().filter(|purpose| purpose.role().may_write()).collect();
-        let expected = [Purpose::Solver, Purpose::Execute, Purpose::GenerateVerifications, Purpose::Fix];
-        assert_eq!(writers, [&expected[..], &[Purpose::ServiceFix]].concat());
+        let expected = [
+            Purpose::Solver,
+            Purpose::Author,
+            Purpose::Detour,
+            Purpose::Execute,
+            Purpose::GenerateVerifications,
+            Purpose::Fix,
+            Purpose::ServiceFix,
+        ];
+        assert_eq!(writers, expected);
     }
 }

@@ -5,6 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::critique::{AuthorReport, Critique};
 use super::lane::Lane;
 use super::purpose::Tool;
 use super::value::tools::{self, Structured};
@@ -117,6 +118,8 @@ pub enum Report {
     Scout(ScoutReport),
     Solver(SolverReport),
     Skeptic(SkepticReport),
+    Author(AuthorReport),
+    Critic(Critique),
     /// What a structured tool of the value playbook brought.
     Value(Structured),
 }
@@ -131,6 +134,8 @@ impl Report {
         let report = match tool {
             Tool::SubmitScoutReport => Self::Scout(serde_json::from_value(input.clone()).map_err(wrong)?),
             Tool::SubmitSolverReport => Self::Solver(serde_json::from_value(input.clone()).map_err(wrong)?),
+            Tool::SubmitAuthorReport => Self::Author(serde_json::from_value(input.clone()).map_err(wrong)?),
+            Tool::SubmitCritique => Self::Critic(serde_json::from_value(input.clone()).map_err(wrong)?),
             _ => Self::Skeptic(serde_json::from_value(input.clone()).map_err(wrong)?),
         };
         report.check()?;
@@ -148,6 +153,8 @@ impl Report {
                 .max(r.missing_assets.len()),
             Self::Solver(r) => r.actions.len().max(r.files_touched.len()).max(r.risk_notes.len()),
             Self::Skeptic(r) => r.succeeded.len().max(r.failed.len()).max(r.judged.len()).max(r.open_questions.len()),
+            Self::Author(r) => r.actions.len().max(r.files_touched.len()).max(r.learnings.len()),
+            Self::Critic(r) => r.judged.len().max(r.assumptions.len()),
             Self::Value(_) => 0,
         };
         if longest > MAX_ITEMS {
@@ -159,6 +166,8 @@ impl Report {
                 Err("`sub_goal.check` is empty: give a command, or leave sub_goal out".into())
             }
             Self::Solver(r) if r.actions.is_empty() => Err("`actions` is empty: say what was tried".into()),
+            Self::Author(r) => r.check(),
+            Self::Critic(r) => r.check(),
             _ => Ok(()),
         }
     }
@@ -166,7 +175,7 @@ impl Report {
     /// Is the call over once this is accepted?
     pub fn ends_call(&self) -> bool {
         match self {
-            Self::Scout(_) | Self::Solver(_) | Self::Skeptic(_) => true,
+            Self::Scout(_) | Self::Solver(_) | Self::Skeptic(_) | Self::Author(_) | Self::Critic(_) => true,
             Self::Value(report) => report.tool().ends_call(),
         }
     }
@@ -174,7 +183,8 @@ impl Report {
     /// Paths the report leans on; the engine resolves them to digests.
     pub fn cited_paths(&self) -> Vec<&str> {
         match self {
-            Self::Scout(_) | Self::Solver(_) | Self::Value(_) => Vec::new(),
+            Self::Scout(_) | Self::Solver(_) | Self::Author(_) | Self::Value(_) => Vec::new(),
+            Self::Critic(r) => r.judged.iter().filter_map(|judgement| judgement.artifact.as_deref()).collect(),
             Self::Skeptic(r) => {
                 let claims = r.succeeded.iter().chain(&r.failed).filter_map(|c| c.artifact.as_deref());
                 claims.chain(r.judged.iter().filter_map(|j| j.artifact.as_deref())).collect()
@@ -188,6 +198,8 @@ pub fn schema(tool: Tool) -> serde_json::Value {
     let schema = tools::schema(tool).unwrap_or_else(|| match tool {
         Tool::SubmitScoutReport => schemars::schema_for!(ScoutReport),
         Tool::SubmitSolverReport => schemars::schema_for!(SolverReport),
+        Tool::SubmitAuthorReport => schemars::schema_for!(AuthorReport),
+        Tool::SubmitCritique => schemars::schema_for!(Critique),
         _ => schemars::schema_for!(SkepticReport),
     });
     let mut value = schema.to_value();

@@ -2,9 +2,12 @@
 //!
 //! Role: the exits of a microloop and which of them wins. Not its role: who the author and the critic are, what a
 //! detour does, what the outcome means for the flow around it.
-//! Invariants: at most `limit` author passes; only a critic's VERIFIED is [`Next::Verified`].
+//! Invariants: at most `limit` author passes; only a critic's VERIFIED is [`Next::Verified`]; at most [`MAX_DETOURS`]
+//! detours for one class of failure, so a microloop ends.
 
-/// Detours for one signature, then a person has to look.
+use crate::model::signature::{Class, Signature};
+
+/// Detours for one class of failure, then a person has to look.
 pub const MAX_DETOURS: usize = 2;
 
 /// What the critic said of one pass.
@@ -16,23 +19,23 @@ pub enum Verdict {
         /// Can the author do something about it?
         help: bool,
         /// The failure without places, times and numbers; `None`: it cannot be told from others.
-        signature: Option<String>,
+        signature: Option<Signature>,
     },
     /// Something that is needed is missing or unreadable.
     Blocked,
 }
 
-/// One author pass and its critique.
+/// One change of the workspace and its critique.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pass {
     pub verdict: Verdict,
-    /// Was a detour taken after it?
-    pub detour: bool,
+    /// Was it a detour's work, for this class of failure, and not the author's?
+    pub detour: Option<Class>,
 }
 
 impl From<Verdict> for Pass {
     fn from(verdict: Verdict) -> Self {
-        Self { verdict, detour: false }
+        Self { verdict, detour: None }
     }
 }
 
@@ -47,7 +50,7 @@ pub enum Next {
     /// The critic sees nothing that the author could still do.
     NoViablePath,
     /// The same failure twice in a row: something else than the author has to try.
-    Detour,
+    Detour(Class),
     /// A person has to look.
     Escalate,
 }
@@ -70,14 +73,15 @@ impl Kernel {
             Verdict::Verified => Next::Verified,
             Verdict::Blocked => Next::Escalate,
             Verdict::Unverified { help: false, .. } => Next::NoViablePath,
-            // A detour is no pass: it is taken at the limit, too, but no author pass follows it there.
+            // A detour is no author pass: it is taken at the limit, too, but no author pass follows it there.
             Verdict::Unverified { help: true, signature: Some(signature) }
-                if !last.detour && earlier.last().is_some_and(|pass| pass.failed_with(signature)) =>
+                if last.detour.is_none() && earlier.last().is_some_and(|pass| pass.failed_with(signature)) =>
             {
-                if self.detours(signature) < MAX_DETOURS { Next::Detour } else { Next::Escalate }
+                let class = signature.class;
+                if self.detours(class) < MAX_DETOURS { Next::Detour(class) } else { Next::Escalate }
             }
             Verdict::Unverified { help: true, .. } => {
-                if self.passes.len() < self.limit {
+                if self.authored() < self.limit {
                     Next::Author
                 } else {
                     Next::AdvanceWithConcerns
@@ -86,13 +90,18 @@ impl Kernel {
         }
     }
 
-    fn detours(&self, signature: &str) -> usize {
-        self.passes.iter().filter(|pass| pass.detour && pass.failed_with(signature)).count()
+    /// Passes of the author.
+    pub fn authored(&self) -> usize {
+        self.passes.iter().filter(|pass| pass.detour.is_none()).count()
+    }
+
+    fn detours(&self, class: Class) -> usize {
+        self.passes.iter().filter(|pass| pass.detour == Some(class)).count()
     }
 }
 
 impl Pass {
-    fn failed_with(&self, signature: &str) -> bool {
+    fn failed_with(&self, signature: &Signature) -> bool {
         matches!(&self.verdict, Verdict::Unverified { signature: Some(own), .. } if own == signature)
     }
 }
@@ -101,12 +110,16 @@ impl Pass {
 mod tests {
     use super::*;
 
-    fn failed(signature: &str) -> Pass {
-        Verdict::Unverified { help: true, signature: Some(signature.to_owned()) }.into()
+    fn unverified(help: bool, signature: Option<&str>) -> Verdict {
+        Verdict::Unverified { help, signature: signature.map(Signature::of) }
     }
 
-    fn detoured(signature: &str) -> Pass {
-        Pass { detour: true, ..failed(signature) }
+    fn failed(words: &str) -> Pass {
+        unverified(true, Some(words)).into()
+    }
+
+    fn detoured(words: &str) -> Pass {
+        Pass { detour: Some(Signature::of(words).class), ..failed(words) }
     }
 
     fn after(limit: usize, passes: &[Pass]) -> Next {
@@ -119,7 +132,7 @@ mod tests {
         let mut authored = 0;
         while kernel.next() == Next::Author {
             authored += 1;
-            kernel.passes.push(Verdict::Unverified { help: true, signature: None }.into());
+            kernel.passes.push(unverified(true, None).into());
         }
         assert_eq!((authored, kernel.next()), (3, Next::AdvanceWithConcerns));
         assert_eq!(after(0, &[]), Next::AdvanceWithConcerns);
@@ -129,36 +142,50 @@ mod tests {
     fn verified_at_the_limit_is_verified() {
         assert_eq!(after(1, &[Verdict::Verified.into()]), Next::Verified);
         assert_eq!(after(2, &[failed("a"), Verdict::Verified.into()]), Next::Verified);
+        assert_eq!(
+            after(2, &[failed("a"), failed("a"), Pass { verdict: Verdict::Verified, ..detoured("a") }]),
+            Next::Verified
+        );
     }
 
     #[test]
     fn blocked_and_hopeless_end_before_the_limit() {
         assert_eq!(after(3, &[Verdict::Blocked.into()]), Next::Escalate);
-        let hopeless = Pass::from(Verdict::Unverified { help: false, signature: Some("a".into()) });
         // No help beats the repeated signature.
-        assert_eq!(after(3, &[failed("a"), hopeless]), Next::NoViablePath);
+        assert_eq!(after(3, &[failed("a"), unverified(false, Some("a")).into()]), Next::NoViablePath);
     }
 
     #[test]
     fn the_same_failure_twice_in_a_row_takes_a_detour_also_at_the_limit() {
-        assert_eq!(after(5, &[failed("a"), failed("a")]), Next::Detour);
-        assert_eq!(after(2, &[failed("a"), failed("a")]), Next::Detour);
+        let detour = Next::Detour(Class::Unknown);
+        assert_eq!(after(5, &[failed("a"), failed("a")]), detour);
+        assert_eq!(after(2, &[failed("a"), failed("a")]), detour);
         assert_eq!(after(5, &[failed("a"), failed("b")]), Next::Author);
         assert_eq!(after(5, &[failed("a"), failed("b"), failed("a")]), Next::Author);
-        assert_eq!(after(5, &[failed("a"), detoured("a")]), Next::Author);
-        assert_eq!(after(2, &[failed("a"), detoured("a")]), Next::AdvanceWithConcerns);
+        // After a detour the author goes on, if passes are left.
+        assert_eq!(after(5, &[failed("a"), failed("a"), detoured("a")]), Next::Author);
+        assert_eq!(after(2, &[failed("a"), failed("a"), detoured("a")]), Next::AdvanceWithConcerns);
+        // A detour is no pass of the author.
+        assert_eq!(after(3, &[failed("a"), failed("a"), detoured("a"), failed("b")]), Next::AdvanceWithConcerns);
+    }
+
+    #[test]
+    fn the_class_says_which_detour() {
+        let lint = "would reformat src/lib.rs";
+        assert_eq!(after(5, &[failed(lint), failed(lint)]), Next::Detour(Class::LintErrors));
     }
 
     #[test]
     fn after_two_detours_a_person_has_to_look() {
-        let passes = [failed("a"), detoured("a"), detoured("a"), failed("a")];
-        assert_eq!(after(9, &passes[..3]), Next::Author);
+        let passes = [failed("a"), failed("a"), detoured("a"), failed("a"), detoured("a"), failed("a")];
+        assert_eq!(after(9, &passes[..4]), Next::Detour(Class::Unknown));
+        assert_eq!(after(9, &passes[..5]), Next::Author);
         assert_eq!(after(9, &passes), Next::Escalate);
     }
 
     #[test]
     fn failures_that_cannot_be_told_apart_are_not_the_same() {
-        let unknown = Pass::from(Verdict::Unverified { help: true, signature: None });
+        let unknown = Pass::from(unverified(true, None));
         assert_eq!(after(5, &[unknown.clone(), unknown]), Next::Author);
     }
 }

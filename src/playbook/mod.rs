@@ -1,6 +1,7 @@
 //! What an iteration does. Decisions here are pure; texts live in `prompts/`.
 
 pub mod micro;
+pub mod passes;
 pub mod prompts;
 pub mod swarm;
 pub mod value;
@@ -13,5 +14,6 @@ pub const fn of(name: loop_file::Playbook) -> &'static dyn Playbook {
     match name {
         loop_file::Playbook::Swarm => &swarm::Swarm,
         loop_file::Playbook::Value => &value::Value,
+        loop_file::Playbook::Prd | loop_file::Playbook::Micro => &passes::AuthorAndCritic,
     }
 }

@@ -126,12 +126,12 @@ pub fn paraphrase(goal: &str, number: u8) -> String {
 mod tests {
     use super::*;
 
-    /// The prompts of the value playbook: all but those of the swarm.
+    /// The prompts of the value playbook: all but those of the swarm, and of author and critic.
     const VALUE: [Purpose; 37] = {
         let mut value = [Purpose::Plan; 37];
         let mut at = 0;
         while at < value.len() {
-            value[at] = Purpose::ALL[at + 3];
+            value[at] = Purpose::ALL[at + 6];
             at += 1;
         }
         value

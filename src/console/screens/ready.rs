@@ -179,6 +179,8 @@ impl Ready {
                     )
                 }
                 Proof::ExitGate => "decided by the exit gate".to_owned(),
+                Proof::Items => "decided item by item: checks and critic".to_owned(),
+                Proof::Verified => "decided by checks and critic".to_owned(),
                 Proof::Judged => "judged by the skeptic, with an artifact as evidence".to_owned(),
             };
             let text = format!("{} {}: {}", body.theme.glyphs().bullet, criterion.id, criterion.text);

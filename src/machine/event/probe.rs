@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::digest::Digest;
+use crate::model::signature::Signature;
 
 /// A command the engine runs to learn a fact.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -16,6 +17,10 @@ pub enum Probe {
     Verification(String),
     /// The check of a task of the plan.
     Task(String),
+    /// The check of an item of the PRD.
+    Item(String),
+    /// A known fix that is a command. It acts, and is tried for what it does, not for what it shows.
+    Detour(String),
     Security,
     SecurityVersion,
     ApiSurface,
@@ -31,6 +36,8 @@ impl Probe {
             Self::SubGoal => "sub-goal".to_owned(),
             Self::Verification(id) => format!("verification {id}"),
             Self::Task(id) => format!("check of task {id}"),
+            Self::Item(id) => format!("check of item {id}"),
+            Self::Detour(name) => format!("detour {name}"),
             Self::Security => "security".to_owned(),
             Self::SecurityVersion => "security version".to_owned(),
             Self::ApiSurface => "api surface".to_owned(),
@@ -54,6 +61,8 @@ pub enum Phase {
     Gate,
     /// In a step of the value playbook.
     Step(u32),
+    /// In place of the author.
+    Detour,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -104,6 +113,9 @@ pub struct ProbeResult {
     /// Interface items that were there at the start and are not now; only for the interface probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removed_lines: Option<Vec<String>>,
+    /// What a failure looks like without places, times and numbers, where failures are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<Signature>,
     pub millis: u64,
 }
 

@@ -64,6 +64,8 @@ fn is_new(run: &RunState, step: u32, probe: &Probe) -> bool {
         Probe::Verification(id) => run.value.verifications.get(id).is_some_and(|one| one.first_passed_in == Some(step)),
         Probe::Task(id) => run.value.task(id).is_some_and(|task| task.done_in == Some(step)),
         Probe::Criterion(_)
+        | Probe::Item(_)
+        | Probe::Detour(_)
         | Probe::Residual
         | Probe::Metric(_)
         | Probe::SubGoal

@@ -34,11 +34,21 @@ pub enum NoChoice {
 }
 
 impl Prd {
+    /// The places of the items in the file, in the order of the work.
+    pub fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.items.len()).collect();
+        // Of equals the first stays, which is file order.
+        order.sort_by_key(|index| {
+            let priority = self.items[*index].priority.as_ref();
+            (priority.is_none(), priority.map(|priority| priority.rank))
+        });
+        order
+    }
+
     /// The next item to work on, if any is left that is not to be skipped.
     pub fn next_item(&self, skip: &BTreeSet<String>) -> Option<&Item> {
-        let left = self.items.iter().filter(|item| !item.passes && !skip.contains(&item.id));
-        // Of equals the first stays, which is file order.
-        left.min_by_key(|item| (item.priority.is_none(), item.priority.as_ref().map(|priority| priority.rank)))
+        let mut items = self.order().into_iter().map(|index| &self.items[index]);
+        items.find(|item| !item.passes && !skip.contains(&item.id))
     }
 
     /// The item that was named, or the next one where none was.

@@ -94,7 +94,11 @@ impl Structured {
             Err(why) => return Some(Err(why)),
         };
         match tool {
-            Tool::SubmitScoutReport | Tool::SubmitSolverReport | Tool::SubmitSkepticReport => None,
+            Tool::SubmitScoutReport
+            | Tool::SubmitSolverReport
+            | Tool::SubmitSkepticReport
+            | Tool::SubmitAuthorReport
+            | Tool::SubmitCritique => None,
             Tool::ManageTask => read(input, Self::ManageTask),
             Tool::ReportTaskComplete => read(input, Self::ReportTaskComplete),
             Tool::ReportDiscovery => read(input, Self::ReportDiscovery),
@@ -120,7 +124,11 @@ impl Structured {
 /// The JSON schema of a tool of this playbook.
 pub fn schema(tool: Tool) -> Option<schemars::Schema> {
     Some(match tool {
-        Tool::SubmitScoutReport | Tool::SubmitSolverReport | Tool::SubmitSkepticReport => return None,
+        Tool::SubmitScoutReport
+        | Tool::SubmitSolverReport
+        | Tool::SubmitSkepticReport
+        | Tool::SubmitAuthorReport
+        | Tool::SubmitCritique => return None,
         Tool::ManageTask => schemars::schema_for!(ManageTask),
         Tool::ReportTaskComplete => schemars::schema_for!(TaskComplete),
         Tool::ReportDiscovery => schemars::schema_for!(Discovery),

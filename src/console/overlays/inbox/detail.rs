@@ -199,6 +199,18 @@ fn request(from: &Sources<'_>) -> Vec<Line<'static>> {
             lines.extend(from.numbered(options));
             lines
         }
+        Request::Stuck { subject, problem, parked, .. } => {
+            let mut lines = from.text(problem, Role::Text);
+            lines.push(from.styled("Retry as it is, or write a hint: the attempts begin anew with it.", Role::Muted));
+            if subject.is_some() {
+                let words = "Split: replace the item by smaller ones in the file first. Skip: leave it for this run.";
+                lines.push(from.styled(words, Role::Muted));
+            }
+            if *parked {
+                lines.push(from.styled("Meanwhile the run goes on with other items.", Role::Muted));
+            }
+            lines
+        }
         Request::SpendLimit { detail } => {
             let mut lines = from.text(detail, Role::Bad);
             lines.extend(from.text("Raise the limit with the provider first, then retry.", Role::Text));

@@ -41,6 +41,14 @@ pub(super) fn offers(decision: &Decision, review: Option<&Review>) -> Vec<Offer>
             vec![offer(Action::Approve, "accept: as it should be"), offer(Action::Reject, "reject")]
         }
         Request::SpendLimit { .. } => vec![offer(Action::Approve, "retry")],
+        Request::Stuck { subject, .. } => {
+            let mut offers = vec![offer(Action::Approve, "retry"), offer(Action::WriteAnswer, "hint")];
+            if subject.is_some() {
+                offers.push(offer(Action::Reject, "skip it"));
+                offers.push(offer(Action::Always, "it is split now"));
+            }
+            offers
+        }
     };
     offers.push(offer(Action::AddNote, "note"));
     offers.push(offer(Action::QuitRun, "end the run"));
@@ -75,7 +83,9 @@ pub(super) fn answer(action: Action, request: &Request) -> Option<Answer> {
         (Action::Approve, Request::Permission { .. }) => Some(Answer::Allow),
         (Action::Approve, Request::Tampering { .. }) => Some(Answer::Accept),
         (Action::Approve, Request::Vision { .. }) => Some(Answer::Acknowledge),
-        (Action::Approve, Request::SpendLimit { .. }) => Some(Answer::Retry),
+        (Action::Approve, Request::SpendLimit { .. } | Request::Stuck { .. }) => Some(Answer::Retry),
+        (Action::Reject, Request::Stuck { subject: Some(_), .. }) => Some(Answer::Skip),
+        (Action::Always, Request::Stuck { subject: Some(_), .. }) => Some(Answer::Split),
         (Action::Always, Request::Permission { .. }) => Some(Answer::AllowAlways),
         (Action::Reject, Request::Permission { .. }) => Some(Answer::Deny),
         (Action::Reject, Request::Tampering { .. } | Request::Refinement { .. }) => Some(Answer::Reject),

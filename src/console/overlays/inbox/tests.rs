@@ -119,6 +119,7 @@ fn failed_check(id: DecisionId) -> DecisionSettled {
         output_bytes: OUTPUT.len() as u64,
         last_line: None,
         removed_lines: None,
+        signature: None,
         millis: 3_200,
     };
     DecisionSettled { id, closed: false, check: Some(check), detail: "exit 1".to_owned() }

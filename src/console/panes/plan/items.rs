@@ -1,6 +1,7 @@
 //! What a plan consists of, read from the run. A playbook with other things to work off (tasks, PRD items)
 //! adds a reader of its own beside [`criteria`]; the pane stays as it is.
 
+mod passes;
 mod value;
 
 use crate::console::widget;
@@ -28,6 +29,10 @@ pub(super) enum Kind {
     /// A round of refinement.
     Round,
     Gate,
+    /// Of a PRD.
+    Item,
+    /// Of a critic.
+    Concern,
 }
 
 impl Kind {
@@ -42,6 +47,8 @@ impl Kind {
             Self::Service => "service",
             Self::Round => "round",
             Self::Gate => "gate",
+            Self::Item => "item",
+            Self::Concern => "concern",
         }
     }
 
@@ -57,6 +64,8 @@ impl Kind {
             Self::Service => "services",
             Self::Round => "rounds",
             Self::Gate => "gates",
+            Self::Item => "items",
+            Self::Concern => "concerns",
         }
     }
 }
@@ -94,6 +103,12 @@ impl Status {
             (Kind::Course, Self::Met) => "good",
             (Kind::Course, Self::NotAccepted) => "look at it",
             (Kind::Course, Self::NotMet) => "off course",
+            (Kind::Item, Self::Met) => "passes",
+            (Kind::Item, Self::NotMet) => "fails",
+            (Kind::Item, Self::Blocked) => "stuck",
+            (Kind::Item, Self::Dropped) => "skipped",
+            (Kind::Concern, Self::Met) => "small",
+            (Kind::Concern, Self::NotMet) => "open",
             (Kind::Service, Self::Met) => "healthy",
             (Kind::Service, Self::NotMet) => "not healthy",
             (_, status) => status.usual_word(),
@@ -173,14 +188,17 @@ impl Item {
 pub(super) fn items(run: &RunState) -> Vec<Item> {
     match run.loop_file().playbook {
         Playbook::Swarm => criteria(run),
+        Playbook::Prd | Playbook::Micro => passes::items(run).into_iter().chain(criteria(run)).collect(),
         Playbook::Value => value::items(run).into_iter().chain(criteria(run)).collect(),
     }
 }
 
 /// How far the plan is, in one line.
 pub(super) fn title(run: &RunState) -> String {
-    if run.loop_file().playbook == Playbook::Value {
-        return value::title(run);
+    match run.loop_file().playbook {
+        Playbook::Value => return value::title(run),
+        Playbook::Prd | Playbook::Micro => return passes::title(run),
+        Playbook::Swarm => {}
     }
     let all = criteria(run);
     let met = all.iter().filter(|item| item.status == Status::Met).count();
@@ -235,9 +253,11 @@ fn status_of(iteration: &Iteration, criterion: &Criterion, finding: &Finding) ->
             (result.is_some(), result.is_some_and(|result| result.end.passed()))
         }
         Proof::ExitGate => (false, false),
+        Proof::Items | Proof::Verified => (true, false),
         Proof::Judged => {
-            let report = iteration.skeptic(None).map(|(report, _)| report);
-            let judgement = report.and_then(|report| report.judged.iter().find(|j| j.criterion == criterion.id));
+            let by_skeptic = iteration.skeptic(None).map(|(report, _)| &report.judged);
+            let judged = by_skeptic.or_else(|| iteration.critique().map(|(report, _)| &report.judged));
+            let judgement = judged.and_then(|judged| judged.iter().find(|j| j.criterion == criterion.id));
             (judgement.is_some(), judgement.is_some_and(|judgement| judgement.met))
         }
     };
@@ -275,6 +295,8 @@ fn how(criterion: &Criterion) -> String {
             format!("{} (at most {})", argv.join(" "), widget::duration(timeout_seconds.saturating_mul(1_000)))
         }
         Proof::ExitGate => "decided by the exit gate: every script passes, a fresh judge agrees".to_owned(),
+        Proof::Items => "decided item by item: checks and critic".to_owned(),
+        Proof::Verified => "decided by checks and critic".to_owned(),
         Proof::Judged => "judged by the skeptic, with an artifact as evidence".to_owned(),
     }
 }

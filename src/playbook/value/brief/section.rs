@@ -89,8 +89,10 @@ impl Section {
 pub const fn of(purpose: Purpose) -> &'static [Section] {
     use Section::*;
     match purpose {
-        // The swarm has its capsule.
-        Purpose::Scout | Purpose::Solver | Purpose::Skeptic => &[],
+        // The other playbooks have their capsule.
+        Purpose::Scout | Purpose::Solver | Purpose::Skeptic | Purpose::Author | Purpose::Critic | Purpose::Detour => {
+            &[]
+        }
         Purpose::VisionExtract => &[Vision],
         Purpose::VisionForces | Purpose::VisionCauses | Purpose::VisionPremortem => &[Vision, Passes],
         Purpose::VisionValidate => &[Vision, Answers, Passes],

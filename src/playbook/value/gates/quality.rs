@@ -33,7 +33,7 @@ pub(super) fn script(run: &RunState, step: &OpenStep, purpose: Purpose) -> Move 
             let changes = step.reports.len();
             pass(step, format!("{changes} change(s), {} task(s)", run.value.tasks.len()))
         }
-        Next::AdvanceWithConcerns | Next::NoViablePath | Next::Detour | Next::Escalate => {
+        Next::AdvanceWithConcerns | Next::NoViablePath | Next::Detour(_) | Next::Escalate => {
             if run.value_settings().strict_gates {
                 fail(step, &concerns)
             } else {

@@ -1,0 +1,3 @@
+#!/bin/sh
+# Counts lines.
+wc -l < "$1"   

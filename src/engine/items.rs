@@ -1,0 +1,330 @@
+//! The effects of the playbooks with items: prd.json, its log and its progress, as they lie in the workspace.
+//!
+//! Role: read the file, put the believed text back, and write what a judged pass means. Not its role: deciding whether
+//! an item passes (`playbook::passes`).
+//! Invariants: a text is a blob before it is an event; every effect may be made again after a crash and is then made
+//! once; what somebody else wrote meanwhile is kept, or nothing is written and the record says why.
+
+mod ledger;
+
+use std::path::PathBuf;
+
+use crate::machine::event::{ItemSeen, ItemSettled, PassVerdict, PrdRead, ReadWhen};
+use crate::machine::passes;
+use crate::model::digest::Digest;
+use crate::model::ids::Role;
+use crate::model::loop_file::Playbook;
+use crate::model::prd::{self, Change, Prd};
+use crate::model::secret::Scope;
+use crate::tool::document;
+
+use super::driver::Driver;
+use super::error::EngineError;
+use super::people;
+
+/// What the engine writes beside prd.json.
+pub(super) const PROGRESS: &str = "progress.txt";
+pub(super) const LOG_FOLDER: &str = "loop";
+/// Longer titles and criteria are cut in the record; the file has them whole.
+const MAX_TITLE: usize = 200;
+const MAX_CRITERION: usize = 2_000;
+/// An event holds so many bytes of items.
+const MAX_SEEN: usize = 800 * 1024;
+/// The longest note that is written for an item.
+const MAX_NOTE: usize = 500;
+
+/// The items as an event has them, or why they do not fit.
+fn seen(prd: &Prd) -> Result<Vec<ItemSeen>, String> {
+    let mut items: Vec<ItemSeen> = prd
+        .items()
+        .iter()
+        .map(|item| ItemSeen {
+            id: item.id.clone(),
+            title: cut(&item.title, MAX_TITLE),
+            passes: item.passes,
+            order: 0,
+            acceptance: if item.passes {
+                Vec::new()
+            } else {
+                item.acceptance.iter().map(|one| cut(one, MAX_CRITERION)).collect()
+            },
+        })
+        .collect();
+    for (order, index) in prd.order().into_iter().enumerate() {
+        items[index].order = u32::try_from(order).unwrap_or(u32::MAX);
+    }
+    let bytes: usize = items
+        .iter()
+        .map(|item| {
+            let criteria: usize = item.acceptance.iter().map(|one| one.len() + 8).sum();
+            item.id.len() + item.title.len() + criteria + 80
+        })
+        .sum();
+    if bytes > MAX_SEEN {
+        return Err(format!("its {} items hold too much text ({bytes} bytes): split the file", items.len()));
+    }
+    Ok(items)
+}
+
+fn cut(text: &str, limit: usize) -> String {
+    text[..text.floor_char_boundary(limit)].to_owned()
+}
+
+impl Driver<'_> {
+    fn prd_path(&self) -> String {
+        self.session.state.loop_file().prd().file.clone()
+    }
+
+    /// What is on disk now; `None`: nothing.
+    fn prd_bytes(&self) -> Result<Option<Vec<u8>>, String> {
+        document::read(&self.session.workspace, &self.prd_path(), prd::MOST_BYTES)
+    }
+
+    /// The text that is believed.
+    fn believed_prd(&self) -> Result<Prd, EngineError> {
+        let known = self.session.state.passes.prd.text;
+        let digest = known.ok_or_else(|| EngineError::Internal("no PRD was read".to_owned()))?;
+        let bytes = self.session.blobs.get(&digest)?;
+        Prd::read(&bytes).map_err(|e| EngineError::Internal(format!("the kept PRD cannot be read: {e}")))
+    }
+
+    /// Reads the file; the error is for people.
+    fn usable_prd(&self) -> Result<(Prd, Vec<ItemSeen>), String> {
+        let file = self.prd_path();
+        let bytes = self
+            .prd_bytes()?
+            .ok_or_else(|| format!("{file} is not there: write one, or name another file with `prd: {{ file: … }}`"))?;
+        if self.secrets().betrayed_by(&bytes, Scope::Known) {
+            return Err("it holds a value that must stay secret: take it out".to_owned());
+        }
+        let prd = Prd::read(&bytes).map_err(|e| format!("{}:{}: {}", e.line, e.column, e.why))?;
+        let items = seen(&prd)?;
+        Ok((prd, items))
+    }
+
+    pub(super) async fn read_prd(&mut self, when: ReadWhen) -> Result<(), EngineError> {
+        let read = match when {
+            ReadWhen::Start | ReadWhen::Between | ReadWhen::Restored => self.read_from_people(when)?,
+            ReadWhen::AfterWork => self.read_after_work()?,
+        };
+        self.record(read).await
+    }
+
+    fn read_from_people(&self, when: ReadWhen) -> Result<PrdRead, EngineError> {
+        match self.usable_prd() {
+            Ok((prd, items)) => self.as_read(when, &prd, items),
+            Err(problem) => Ok(PrdRead { problem: Some(problem), ..unchanged(when) }),
+        }
+    }
+
+    fn as_read(&self, when: ReadWhen, prd: &Prd, items: Vec<ItemSeen>) -> Result<PrdRead, EngineError> {
+        let known = &self.session.state.passes.prd;
+        let sha256 = self.session.blobs.put(prd.text().as_bytes())?;
+        let is_new = known.items != items || known.text.is_none();
+        Ok(PrdRead {
+            sha256: Some(sha256),
+            items: is_new.then_some(items),
+            name: prd.name().filter(|_| is_new).map(str::to_owned),
+            branch: prd.branch().filter(|_| is_new).map(str::to_owned),
+            ..unchanged(when)
+        })
+    }
+
+    /// After an agent worked: other words are taken over, verdicts are not.
+    fn read_after_work(&self) -> Result<PrdRead, EngineError> {
+        let when = ReadWhen::AfterWork;
+        let known = &self.session.state.passes.prd;
+        let believed = self.believed_prd()?;
+        let now = self.prd_bytes();
+        if matches!(&now, Ok(Some(bytes)) if Some(Digest::of(bytes)) == known.text) {
+            return Ok(unchanged(when));
+        }
+        let theirs = match &now {
+            Ok(Some(bytes)) => Some(self.session.blobs.put(bytes)?),
+            Ok(None) | Err(_) => Some(self.session.blobs.put(b"")?),
+        };
+        let Ok((prd, items)) = self.usable_prd() else {
+            // No PRD any more: the believed one comes back whole.
+            let sha256 = Some(self.session.blobs.put(believed.text().as_bytes())?);
+            let touched = vec!["the file itself".to_owned()];
+            return Ok(PrdRead { sha256, theirs, touched, ..unchanged(when) });
+        };
+        let touched: Vec<String> = items
+            .iter()
+            .filter(|item| item.passes != known.item(&item.id).is_some_and(|known| known.passes))
+            .map(|item| item.id.clone())
+            .collect();
+        let gone = known.items.iter().filter(|item| prd.item(&item.id).is_none()).map(|item| item.id.clone());
+        let touched: Vec<String> = touched.into_iter().chain(gone).collect();
+        if touched.is_empty() {
+            return self.as_read(when, &prd, items);
+        }
+        let text = reconciled(&prd, &touched, &believed);
+        let prd = Prd::read(text.as_bytes()).unwrap_or(believed);
+        let items = seen(&prd).map_err(EngineError::Internal)?;
+        Ok(PrdRead { theirs, touched, ..self.as_read(when, &prd, items)? })
+    }
+
+    pub(super) async fn restore_prd(&mut self) -> Result<(), EngineError> {
+        let believed = self.believed_prd()?;
+        let path = self.prd_path();
+        document::replace(&self.session.workspace, &path, believed.text().as_bytes(), &people::protected())
+            .map_err(|why| EngineError::usage(format!("{path} cannot be put back: {why}"), "mend it, then resume"))?;
+        self.record(unchanged(ReadWhen::Restored)).await
+    }
+
+    /// Writes what the judged pass of this iteration means for its item.
+    pub(super) async fn settle_item(&mut self) -> Result<(), EngineError> {
+        let state = &self.session.state;
+        let missing = || EngineError::Internal("no judged pass is to be settled".to_owned());
+        let iteration = state.current.as_ref().ok_or_else(missing)?;
+        let judged = state.passes.judged_in(iteration.number()).ok_or_else(missing)?.clone();
+        let item = judged.subject.clone().ok_or_else(missing)?;
+        let mut settled = ItemSettled {
+            iteration: judged.iteration,
+            item: item.clone(),
+            passes: false,
+            sha256: None,
+            items: None,
+            problem: None,
+        };
+        if judged.verdict == PassVerdict::Verified {
+            let note = iteration.author().map(|report| {
+                if report.notes.trim().is_empty() { report.intent.clone() } else { report.notes.clone() }
+            });
+            let note = self.secrets().redact(&cut(note.unwrap_or_default().trim(), MAX_NOTE)).into_owned();
+            match self.flip(&item, &note)? {
+                Ok((sha256, items)) => {
+                    settled.passes = true;
+                    settled.sha256 = Some(sha256);
+                    settled.items = Some(items);
+                }
+                Err(problem) => settled.problem = Some(problem),
+            }
+        }
+        crate::journal::failpoint("item");
+        self.write_ledger(&judged, &settled)?;
+        self.record(settled).await
+    }
+
+    /// Says in the file that the item passes. The inner error is a reason for people; then nothing was written.
+    #[allow(clippy::type_complexity)]
+    fn flip(&self, id: &str, note: &str) -> Result<Result<(Digest, Vec<ItemSeen>), String>, EngineError> {
+        let base = self.believed_prd()?;
+        let change = Change { passes: Some(true), note: Some(note.to_owned()).filter(|note| !note.is_empty()) };
+        let ours = match base.with_item(id, &change).map(|text| Prd::read(text.as_bytes())) {
+            Ok(Ok(ours)) => ours,
+            Ok(Err(e)) => return Ok(Err(e.to_string())),
+            Err(e) => return Ok(Err(e.to_string())),
+        };
+        let theirs = match self.prd_bytes() {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Ok(Err(format!("{} is gone", self.prd_path()))),
+            Err(why) => return Ok(Err(why)),
+        };
+        let merged = match prd::merge(&base, &ours, &theirs) {
+            Ok(merged) if merged.asks_differently => {
+                return Ok(Err(format!("what {id} asks for was changed while it was worked on")));
+            }
+            Ok(merged) => merged.text,
+            Err(why) => return Ok(Err(why.to_string())),
+        };
+        if theirs != merged.as_bytes() {
+            let path = self.prd_path();
+            let written = document::replace(&self.session.workspace, &path, merged.as_bytes(), &people::protected());
+            if let Err(why) = written {
+                return Ok(Err(why));
+            }
+        }
+        let sha256 = self.session.blobs.put(merged.as_bytes())?;
+        let items = match Prd::read(merged.as_bytes()).map_err(|e| e.to_string()).and_then(|prd| seen(&prd)) {
+            Ok(items) => items,
+            Err(why) => return Ok(Err(why)),
+        };
+        // What somebody else flipped meanwhile is heard between the iterations, not here.
+        let known = &self.session.state.passes.prd;
+        let items = items.into_iter().map(|item| {
+            let passes = item.id == id || known.item(&item.id).is_some_and(|known| known.passes);
+            ItemSeen { passes: item.passes && passes, ..item }
+        });
+        Ok(Ok((sha256, items.collect())))
+    }
+
+    /// What agents may not write where there are items: the file, the log, the progress.
+    pub(super) fn items_guarded(&self) -> Vec<PathBuf> {
+        match self.session.state.loop_file().playbook {
+            Playbook::Prd => [self.prd_path(), LOG_FOLDER.to_owned(), PROGRESS.to_owned()].map(PathBuf::from).into(),
+            Playbook::Swarm | Playbook::Value | Playbook::Micro => Vec::new(),
+        }
+    }
+
+    /// What an author or a critic of a pass is told beside the capsule and the diff.
+    pub(super) fn pass_brief(&self, role: Role) -> Result<String, EngineError> {
+        let state = &self.session.state;
+        let Some(iteration) = &state.current else { return Ok(String::new()) };
+        let chosen = state.passes.chosen_in(iteration.number());
+        let subject = chosen.map(|chosen| chosen.item.as_str());
+        let mut text = String::new();
+        if let Some(chosen) = chosen {
+            let prd = self.believed_prd()?;
+            if let Some(item) = prd.item(&chosen.item) {
+                text.push_str("\nITEM\n");
+                text.push_str(&ledger::item_brief(item, chosen.pass));
+            }
+        }
+        let last = state.passes.of(subject).rfind(|judged| judged.iteration < iteration.number());
+        if let (true, Some(last)) = (role != Role::Critic, last) {
+            text.push_str("\nLAST_PASS\n");
+            text.push_str(&ledger::last_pass(last));
+            let earlier = state.done.iter().find(|done| done.number() == last.iteration);
+            for (name, result) in earlier.iter().flat_map(|done| passes::failed_checks(state, done)) {
+                text.push_str(&format!("\nOUTPUT OF {name}\n"));
+                text.push_str(&self.excerpt(result.map(|result| result.output), ledger::MAX_OUTPUT)?);
+            }
+        }
+        if let (true, Some(hint)) = (role != Role::Critic, passes::hint(state, subject)) {
+            text.push_str("\nHINT OF THE OPERATOR\n");
+            text.push_str(hint);
+            text.push('\n');
+        }
+        Ok(text)
+    }
+}
+
+fn unchanged(when: ReadWhen) -> PrdRead {
+    PrdRead {
+        when,
+        sha256: None,
+        items: None,
+        name: None,
+        branch: None,
+        problem: None,
+        touched: Vec::new(),
+        theirs: None,
+    }
+}
+
+/// Their text with our verdicts; ours as a whole where that cannot be had.
+fn reconciled(theirs: &Prd, touched: &[String], believed: &Prd) -> String {
+    let mut prd = theirs.clone();
+    for id in touched {
+        let Some(item) = believed.item(id) else {
+            // An item that an agent invented may stay, but passes nothing.
+            match back(&prd, id, false) {
+                Some(next) => prd = next,
+                None => return believed.text().to_owned(),
+            }
+            continue;
+        };
+        match back(&prd, id, item.passes) {
+            Some(next) => prd = next,
+            None => return believed.text().to_owned(),
+        }
+    }
+    prd.text().to_owned()
+}
+
+fn back(prd: &Prd, id: &str, passes: bool) -> Option<Prd> {
+    let text = prd.with_item(id, &Change { passes: Some(passes), note: None }).ok()?;
+    Prd::read(text.as_bytes()).ok()
+}

@@ -1,0 +1,243 @@
+//! The log, the last error and the progress of a PRD's items, as lines for people and for the next author.
+//!
+//! Invariants: what is in the files is never lost: lines that roll out of the log go to its archive, and the progress
+//! only grows; an entry names its run and iteration, so that it is written once however often it is tried.
+
+use std::path::Path;
+
+use crate::machine::event::{By, ItemSettled, PassJudged, PassVerdict};
+use crate::machine::passes;
+use crate::model::prd::Item;
+use crate::tool::document;
+
+use super::super::driver::Driver;
+use super::super::error::EngineError;
+use super::super::people;
+use super::{LOG_FOLDER, PROGRESS};
+
+/// Lines of the log that stay in it.
+pub const RADIUS: usize = 50;
+/// The largest of these files that is still added to.
+const MAX_FILE: usize = 8 << 20;
+/// Of a check's output this much goes to whoever tries next.
+pub const MAX_OUTPUT: usize = 6_000;
+/// Concerns and actions that are written out.
+const MAX_LINES: usize = 20;
+
+impl Driver<'_> {
+    pub(super) fn write_ledger(&self, judged: &PassJudged, settled: &ItemSettled) -> Result<(), EngineError> {
+        let run = self.session.state.run().as_str();
+        let mark = format!("(run {}, iteration {})", &run[run.len().saturating_sub(8)..], judged.iteration);
+        let date = self.session.state.time.last_ts.get(..10).unwrap_or_default().to_owned();
+        let attempt = self.session.state.passes.chosen_in(judged.iteration).map_or(0, |chosen| chosen.pass);
+        let entry = if settled.passes {
+            format!("[OK] {date} {} passes, attempt {attempt} {mark}\n", judged.subject.as_deref().unwrap_or_default())
+        } else {
+            let why = settled.problem.as_deref().unwrap_or(&judged.detail);
+            let why = why.lines().next().unwrap_or_default();
+            let item = judged.subject.as_deref().unwrap_or_default();
+            format!(
+                "[ERROR] {date} {item}, attempt {attempt}: {why} {mark}\nSee {LOG_FOLDER}/last_error.txt\n",
+                why = &why[..why.floor_char_boundary(300)]
+            )
+        };
+        self.log(&self.secrets().redact(&entry), &mark)?;
+        if settled.passes {
+            return self.progress(judged, &date, &mark);
+        }
+        let vector = self.error_vector(judged, settled, attempt)?;
+        self.ledger_replace(&format!("{LOG_FOLDER}/last_error.txt"), &self.secrets().redact(&vector))
+    }
+
+    /// Adds to the log; what no longer fits goes to the archive first.
+    fn log(&self, entry: &str, mark: &str) -> Result<(), EngineError> {
+        let path = format!("{LOG_FOLDER}/log.txt");
+        let archive = format!("{LOG_FOLDER}/log.archive.txt");
+        let log = self.ledger_text(&path)?;
+        if log.contains(mark) {
+            return Ok(());
+        }
+        let (out, kept) = rolled(&log, entry);
+        if !out.is_empty() {
+            let archived = self.ledger_text(&archive)?;
+            // A crash between the two files leaves the lines in both; they are the last ones then.
+            if !archived.ends_with(&out) {
+                self.ledger_replace(&archive, &format!("{archived}{out}"))?;
+            }
+        }
+        self.ledger_replace(&path, &kept)
+    }
+
+    fn error_vector(&self, judged: &PassJudged, settled: &ItemSettled, attempt: u32) -> Result<String, EngineError> {
+        let state = &self.session.state;
+        let item = judged.subject.as_deref().unwrap_or_default();
+        let mut text = format!("---- ERROR VECTOR ({item}, attempt {attempt}, {}) ----\n", judged.verdict.name());
+        text.push_str(settled.problem.as_deref().unwrap_or(&judged.detail));
+        text.push('\n');
+        text.push_str(&concerns(judged));
+        if let Some(iteration) = &state.current {
+            for (name, result) in passes::failed_checks(state, iteration) {
+                text.push_str(&format!("\n---- {name} ----\n"));
+                text.push_str(&self.excerpt(result.map(|result| result.output), MAX_OUTPUT)?);
+            }
+        }
+        Ok(text)
+    }
+
+    /// In the style that the file has; a new one gets blocks.
+    fn progress(&self, judged: &PassJudged, date: &str, mark: &str) -> Result<(), EngineError> {
+        let known = self.ledger_text(PROGRESS)?;
+        if known.contains(mark) {
+            return Ok(());
+        }
+        let item = judged.subject.as_deref().unwrap_or_default();
+        let author = self.session.state.current.as_ref().and_then(|iteration| iteration.author());
+        let intent = author.map(|report| one_line(&report.intent)).unwrap_or_default();
+        let learnings: Vec<String> = author
+            .into_iter()
+            .flat_map(|report| report.learnings.iter().take(MAX_LINES).map(|line| one_line(line)))
+            .collect();
+        let entry = if is_table(&known) {
+            let learnt = if learnings.is_empty() { intent } else { learnings.join("; ") };
+            format!("{date} | {item} | passes | {learnt} {mark}\n")
+        } else {
+            let mut entry = format!("## {date} - {item}\n- {intent} {mark}\n");
+            if let Some(report) = author.filter(|report| !report.files_touched.is_empty()) {
+                let files: Vec<_> = report.files_touched.iter().take(MAX_LINES).map(|file| one_line(file)).collect();
+                entry.push_str(&format!("- Files changed: {}\n", files.join(", ")));
+            }
+            if !learnings.is_empty() {
+                entry.push_str("- **Learnings for future iterations:**\n");
+                learnings.iter().for_each(|line| entry.push_str(&format!("  - {line}\n")));
+            }
+            entry.push_str("---\n");
+            entry
+        };
+        let head = if known.is_empty() { format!("# Progress Log\nStarted: {date}\n---\n") } else { String::new() };
+        let gap = if known.is_empty() || known.ends_with("\n\n") {
+            ""
+        } else if known.ends_with('\n') {
+            "\n"
+        } else {
+            "\n\n"
+        };
+        let entry = self.secrets().redact(&entry).into_owned();
+        self.ledger_replace(PROGRESS, &format!("{known}{head}{gap}{entry}"))
+    }
+
+    fn ledger_text(&self, path: &str) -> Result<String, EngineError> {
+        let bytes = document::read(&self.session.workspace, path, MAX_FILE)
+            .map_err(|why| EngineError::usage(why, "move the file away, then resume"))?;
+        String::from_utf8(bytes.unwrap_or_default())
+            .map_err(|_| EngineError::usage(format!("{path} is not UTF-8"), "move the file away, then resume"))
+    }
+
+    fn ledger_replace(&self, path: &str, text: &str) -> Result<(), EngineError> {
+        let workspace: &Path = &self.session.workspace;
+        std::fs::create_dir_all(workspace.join(LOG_FOLDER))
+            .map_err(|e| EngineError::io("cannot make the folder", &workspace.join(LOG_FOLDER), e))?;
+        document::replace(workspace, path, text.as_bytes(), &people::protected())
+            .map_err(|why| EngineError::usage(why, "make room or mend the file, then resume"))
+    }
+}
+
+/// What leaves the log, and what stays in it with the new entry.
+fn rolled(log: &str, entry: &str) -> (String, String) {
+    let gap = if log.is_empty() { "" } else { "\n" };
+    let ended = if log.is_empty() || log.ends_with('\n') { "" } else { "\n" };
+    let whole = format!("{log}{ended}{gap}{entry}");
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    let out = lines.len().saturating_sub(RADIUS);
+    (lines[..out].concat(), lines[out..].concat())
+}
+
+/// One line an entry: `date | item | outcome | what was learnt`.
+fn is_table(progress: &str) -> bool {
+    let entries = progress.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    let (table, all) = entries.fold((0, 0), |(table, all), line| {
+        let is_row = line.get(..4).is_some_and(|year| year.bytes().all(|b| b.is_ascii_digit()))
+            && line.matches(" | ").count() >= 2;
+        (table + usize::from(is_row), all + 1)
+    });
+    table > 0 && table * 2 >= all
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn concerns(judged: &PassJudged) -> String {
+    let mut text = String::new();
+    for concern in judged.concerns.iter().take(MAX_LINES) {
+        text.push_str(&format!(
+            "- {} {}: {} -> {}\n",
+            concern.severity.name(),
+            one_line(&concern.location),
+            one_line(&concern.description),
+            one_line(&concern.recommendation)
+        ));
+    }
+    text
+}
+
+/// The item as its author and its critic see it.
+pub fn item_brief(item: &Item, attempt: u32) -> String {
+    let mut text = format!("id: {}\ntitle: {}\nattempt: {attempt}\n", item.id, one_line(&item.title));
+    if let Some(description) = &item.description {
+        text.push_str(&format!("description: {description}\n"));
+    }
+    text.push_str("acceptance criteria, by number:\n");
+    for (index, criterion) in item.acceptance.iter().enumerate() {
+        text.push_str(&format!("{}. {}\n", index + 1, one_line(criterion)));
+    }
+    if let Some(notes) = item.notes.as_ref().filter(|notes| !notes.trim().is_empty()) {
+        text.push_str(&format!("notes: {notes}\n"));
+    }
+    text
+}
+
+/// What the last pass came to, for whoever goes on.
+pub fn last_pass(judged: &PassJudged) -> String {
+    let who = match &judged.by {
+        By::Author => "the author".to_owned(),
+        By::Detour(name) => format!("the detour {name}"),
+    };
+    let mut text = format!("{} by {who}: {}\n", judged.verdict.name(), judged.detail);
+    if judged.verdict == PassVerdict::Refused {
+        text.push_str("Change something this time.\n");
+    }
+    text.push_str(&concerns(judged));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_keeps_fifty_lines_and_loses_none() {
+        let mut log = String::new();
+        let mut archive = String::new();
+        for number in 0..60 {
+            let (out, kept) = rolled(&log, &format!("[OK] entry {number}\n"));
+            archive.push_str(&out);
+            log = kept;
+            assert!(log.lines().count() <= RADIUS, "{number}");
+        }
+        let all = format!("{archive}{log}");
+        for number in 0..60 {
+            assert!(all.contains(&format!("entry {number}\n")), "{number}");
+        }
+        assert_eq!(all.lines().count(), 60 * 2 - 1);
+        // A last line without an end counts, and gets one.
+        let (out, kept) = rolled(&"x\n".repeat(49).trim_end().to_owned(), "new\n");
+        assert_eq!((out.as_str(), kept.lines().count()), ("x\n", RADIUS));
+    }
+
+    #[test]
+    fn a_progress_file_keeps_its_style() {
+        assert!(is_table("# progress\n\n2026-02-01 | SHELL-001 | passes | tests are slow\n"));
+        assert!(!is_table("# Ralph Progress Log\nStarted: x\n---\n\n## 2026 - US-001\n- did it\n---\n"));
+        assert!(!is_table(""));
+    }
+}

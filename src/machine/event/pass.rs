@@ -1,0 +1,197 @@
+//! Events of the playbooks in which an author works and a critic judges: items of a PRD, passes, routes.
+//!
+//! `ItemChosen`, `PassJudged` and `RouteDecided` follow from the facts before them, and `verify` makes them again;
+//! `PrdRead` and `ItemSettled` are facts.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::critique::Concern;
+use crate::model::digest::Digest;
+use crate::model::signature::Signature;
+
+/// An item as the file has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ItemSeen {
+    pub id: String,
+    pub title: String,
+    pub passes: bool,
+    /// Its place in the order of the work: by priority, then as in the file.
+    pub order: u32,
+    /// What must hold; only of items that do not pass.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub acceptance: Vec<String>,
+}
+
+/// When the file of items was read, and so who may have changed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadWhen {
+    /// Before everything.
+    Start,
+    /// Between two iterations: what is different was changed by people, and holds.
+    Between,
+    /// After an agent worked: what it says of passing is not believed.
+    AfterWork,
+    /// The believed text is back in its place.
+    Restored,
+}
+
+/// The file of items as it is now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PrdRead {
+    pub when: ReadWhen,
+    /// The believed text, as a blob; `None`: it cannot be used, and `problem` says why.
+    pub sha256: Option<Digest>,
+    /// `None`: as known before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<Vec<ItemSeen>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// Items whose verdict changed while an agent worked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub touched: Vec<String>,
+    /// The text that was found and is not believed, as a blob. The believed one has to be put back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub theirs: Option<Digest>,
+}
+
+/// The one item that the next iteration works on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ItemChosen {
+    pub iteration: u32,
+    pub item: String,
+    /// Which attempt, from 1.
+    pub pass: u32,
+    pub why: String,
+}
+
+/// Who changed the workspace in a pass.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    Author,
+    /// A known fix, by its name.
+    Detour(String),
+}
+
+/// What a pass came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum PassVerdict {
+    /// The checks pass and the critic agrees.
+    Verified,
+    Unverified,
+    /// Something that is needed is missing or unreadable.
+    Blocked,
+    /// A retry that changed nothing: it was not judged.
+    Refused,
+    /// The critic changed files: its word does not count.
+    Discarded,
+}
+
+impl PassVerdict {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Verified => "VERIFIED",
+            Self::Unverified => "UNVERIFIED",
+            Self::Blocked => "BLOCKED",
+            Self::Refused => "REFUSED",
+            Self::Discarded => "DISCARDED",
+        }
+    }
+}
+
+/// A pass is over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PassJudged {
+    pub iteration: u32,
+    /// The item, where there are items.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    pub by: By,
+    pub verdict: PassVerdict,
+    /// Can the author do something about it?
+    pub help: bool,
+    /// The failure without places, times and numbers; `None`: it cannot be told from others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<Signature>,
+    /// Checks that failed, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub concerns: Vec<Concern>,
+    /// Files changed outside the item's declared scope.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub out_of_scope: Vec<String>,
+    pub detail: String,
+}
+
+/// Where the flow goes after a pass.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Route {
+    /// Verified: go on.
+    Continue,
+    /// The author's turn again, with the critique.
+    Loop,
+    /// A known fix is tried.
+    Detour(String),
+    /// A person has to look.
+    Escalate,
+    /// No pass can help: go on with the concerns written down. Never counts as verified.
+    Terminate,
+    /// The limit is reached: go on with warnings. Never counts as verified.
+    AdvanceWithWarnings,
+}
+
+impl Route {
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Continue => "CONTINUE",
+            Self::Loop => "LOOP",
+            Self::Detour(_) => "DETOUR",
+            Self::Escalate => "ESCALATE",
+            Self::Terminate => "TERMINATE",
+            Self::AdvanceWithWarnings => "ADVANCE_WITH_WARNINGS",
+        }
+    }
+
+    /// Is it anything else than the straight way?
+    pub const fn is_offroad(&self) -> bool {
+        !matches!(self, Self::Continue)
+    }
+}
+
+/// A routing decision, with its reason.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RouteDecided {
+    pub iteration: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    pub route: Route,
+    pub why: String,
+    pub offroad: bool,
+    /// Passes of the author so far, and how many there may be.
+    pub pass: u32,
+    pub limit: u32,
+}
+
+/// What a judged pass means for its item is in the files: prd.json, the log, the progress.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ItemSettled {
+    pub iteration: u32,
+    pub item: String,
+    pub passes: bool,
+    /// The text of prd.json now, as a blob.
+    pub sha256: Option<Digest>,
+    /// The items now; `None`: as known before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<Vec<ItemSeen>>,
+    /// Why a verified item was not flipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}

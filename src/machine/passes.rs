@@ -1,0 +1,457 @@
+//! The folded state of the playbooks with an author and a critic: passes, routes, and the items of a PRD.
+//!
+//! Role: the state, its fold, and which events may follow. Not its role: what is decided from it (`playbook::passes`).
+//! Invariants: an item passes only through `item.settled` after a verified pass, or by a person's hand between two
+//! iterations; an iteration has at most one pass, and settles at most one item.
+
+pub mod learned;
+
+use std::collections::BTreeMap;
+
+use crate::model::certificate::Residual;
+use crate::model::critique::{AuthorReport, Critique, Severity, Status};
+use crate::model::decimal::Exact;
+use crate::model::decision::{Answer, Request};
+use crate::model::digest::Digest;
+use crate::model::fraction::Fraction;
+use crate::model::learnings::Link;
+use crate::model::loop_file::Playbook;
+use crate::model::report::Report;
+
+use super::document;
+use super::event::{
+    Event, ItemChosen, ItemSeen, ItemSettled, PassJudged, PassVerdict, Phase, PrdRead, Probe, ReadWhen, RouteDecided,
+};
+use super::iteration::Iteration;
+use super::operator::{Decision, DecisionStatus};
+use super::run::RunState;
+use super::state::State;
+
+/// The Northstar metric that the prd playbook measures by itself.
+pub const ITEMS_PASSING: &str = "items_passing";
+/// Digits kept of a ratio that does not terminate; it is rounded up.
+const RATIO_PLACES: u32 = 12;
+
+/// The file of items, as it is believed.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PrdState {
+    pub items: Vec<ItemSeen>,
+    /// The believed text.
+    pub text: Option<Digest>,
+    pub name: Option<String>,
+    pub branch: Option<String>,
+    /// Why the file could not be used when it was last read.
+    pub problem: Option<String>,
+    /// The believed text is not what the file holds: it has to be put back.
+    pub restore: bool,
+    /// The iteration before which the file was last read by people's leave.
+    pub read_before: Option<u32>,
+    /// The latest iteration after whose agents it was looked at.
+    pub guarded: Option<u32>,
+    /// What agents changed and nobody believed, by iteration.
+    pub touched: BTreeMap<u32, Vec<String>>,
+    /// How many items passed at the end of each iteration.
+    pub passing: BTreeMap<u32, usize>,
+}
+
+/// Passes of an author, and what followed.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Passes {
+    pub prd: PrdState,
+    pub chosen: Vec<ItemChosen>,
+    pub judged: Vec<PassJudged>,
+    pub routes: Vec<RouteDecided>,
+    pub settled: Vec<ItemSettled>,
+}
+
+impl PrdState {
+    pub fn item(&self, id: &str) -> Option<&ItemSeen> {
+        self.items.iter().find(|item| item.id == id)
+    }
+
+    pub fn passing(&self) -> usize {
+        self.items.iter().filter(|item| item.passes).count()
+    }
+}
+
+impl Passes {
+    /// The item of an iteration.
+    pub fn chosen_in(&self, iteration: u32) -> Option<&ItemChosen> {
+        self.chosen.iter().rev().find(|chosen| chosen.iteration == iteration)
+    }
+
+    pub fn judged_in(&self, iteration: u32) -> Option<&PassJudged> {
+        self.judged.iter().rev().find(|judged| judged.iteration == iteration)
+    }
+
+    pub fn route_of(&self, iteration: u32) -> Option<&RouteDecided> {
+        self.routes.iter().rev().find(|route| route.iteration == iteration)
+    }
+
+    pub fn settled_in(&self, iteration: u32) -> Option<&ItemSettled> {
+        self.settled.iter().rev().find(|settled| settled.iteration == iteration)
+    }
+
+    /// The passes at a subject, oldest first.
+    pub fn of<'a>(&'a self, subject: Option<&'a str>) -> impl DoubleEndedIterator<Item = &'a PassJudged> {
+        self.judged.iter().filter(move |judged| judged.subject.as_deref() == subject)
+    }
+
+    /// Concerns of the latest pass at a subject that are still open.
+    pub fn open_concerns(&self, subject: Option<&str>) -> usize {
+        let latest = self.of(subject).next_back();
+        latest.filter(|pass| pass.verdict != PassVerdict::Verified).map_or(0, |pass| pass.concerns.len())
+    }
+}
+
+/// What people said of a subject whose attempts were used up, the latest first.
+pub fn decisions<'a>(run: &'a RunState, subject: Option<&'a str>) -> impl Iterator<Item = &'a Decision> {
+    run.operator.decisions.iter().rev().filter(move |decision| {
+        matches!(&decision.request, Request::Stuck { subject: asked, .. } if asked.as_deref() == subject)
+    })
+}
+
+/// Where a subject stands between its passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It may be worked on; only passes after this iteration count. `None`: all of them.
+    Open { after: Option<u32> },
+    /// A person has been asked.
+    Asked,
+    /// A person said to leave it alone.
+    Skipped,
+}
+
+pub fn standing(run: &RunState, subject: Option<&str>) -> Standing {
+    let Some(decision) = decisions(run, subject).next() else { return Standing::Open { after: None } };
+    let Request::Stuck { iteration, .. } = &decision.request else { return Standing::Open { after: None } };
+    if decision.status != DecisionStatus::Closed {
+        return Standing::Asked;
+    }
+    match decision.closed_with() {
+        Some(Answer::Skip | Answer::Split) => Standing::Skipped,
+        _ => Standing::Open { after: Some(*iteration) },
+    }
+}
+
+/// What a person told the author to try, since the last attempts were used up.
+pub fn hint<'a>(run: &'a RunState, subject: Option<&'a str>) -> Option<&'a str> {
+    match decisions(run, subject).next()?.closed_with()? {
+        Answer::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Is it the moment at which these playbooks ask people?
+pub fn may_ask(run: &RunState) -> bool {
+    run.loop_file().playbook.has_passes() && run.state == State::SpawnSubagent && run.current.is_none()
+}
+
+/// May this event follow?
+pub(super) fn legal(run: &RunState, event: &Event) -> Result<(), String> {
+    let playbook = run.loop_file().playbook;
+    if !playbook.has_passes() {
+        return Err(format!("{} belongs to the prd and micro playbooks", event.kind()));
+    }
+    let passes = &run.passes;
+    let number = run.current.as_ref().map(Iteration::number);
+    let of_prd = || if playbook == Playbook::Prd { Ok(()) } else { Err(format!("{} needs items", event.kind())) };
+    match event {
+        Event::PrdRead(read) => {
+            of_prd()?;
+            legal_read(run, read)
+        }
+        Event::ItemChosen(chosen) => {
+            of_prd()?;
+            if !may_ask(run) || chosen.iteration != run.iteration_number() {
+                return Err("an item is chosen between two iterations, for the next one".to_owned());
+            }
+            if passes.chosen_in(chosen.iteration).is_some() {
+                return Err("an iteration works on one item".to_owned());
+            }
+            match passes.prd.item(&chosen.item) {
+                Some(item) if !item.passes => Ok(()),
+                Some(_) => Err(format!("item {} passes already", chosen.item)),
+                None => Err(format!("there is no item {}", chosen.item)),
+            }
+        }
+        Event::PassJudged(judged) => {
+            if run.state != State::CheckHalting || number != Some(judged.iteration) {
+                return Err("a pass is judged in its iteration".to_owned());
+            }
+            if passes.judged_in(judged.iteration).is_some() { Err("it is judged already".to_owned()) } else { Ok(()) }
+        }
+        Event::RouteDecided(decided) => {
+            let judged = passes.judged_in(decided.iteration).is_some() && number == Some(decided.iteration);
+            if judged && passes.route_of(decided.iteration).is_none() {
+                Ok(())
+            } else {
+                Err("a route follows a judged pass, once".to_owned())
+            }
+        }
+        Event::ItemSettled(settled) => {
+            of_prd()?;
+            legal_settling(passes, number, settled)
+        }
+        _ => Err("it is no event of these playbooks".to_owned()),
+    }
+}
+
+fn legal_read(run: &RunState, read: &PrdRead) -> Result<(), String> {
+    let prd = &run.passes.prd;
+    let between = run.state == State::SpawnSubagent && run.current.is_none();
+    let (here, where_) = match read.when {
+        ReadWhen::Start => (run.state == State::DreamGoal, "before the first iteration"),
+        ReadWhen::Between => (between, "between two iterations"),
+        ReadWhen::AfterWork => (run.state == State::SpawnSubagent, "after an agent worked"),
+        ReadWhen::Restored => (prd.restore, "where something has to be put back"),
+    };
+    if !here || run.call.is_some() {
+        return Err(format!("this reading belongs {where_}"));
+    }
+    // Whatever the file says after an agent worked, it says nothing about passing that was not known.
+    let (ReadWhen::AfterWork | ReadWhen::Restored, Some(items)) = (read.when, &read.items) else { return Ok(()) };
+    let new = items.iter().find(|item| item.passes && !prd.item(&item.id).is_some_and(|known| known.passes));
+    new.map_or(Ok(()), |item| Err(format!("nobody verified that {} passes", item.id)))
+}
+
+fn legal_settling(passes: &Passes, number: Option<u32>, settled: &ItemSettled) -> Result<(), String> {
+    let judged = passes.judged_in(settled.iteration).filter(|_| number == Some(settled.iteration));
+    let Some(judged) = judged.filter(|judged| judged.subject.as_deref() == Some(settled.item.as_str())) else {
+        return Err(format!("no pass at {} was judged here", settled.item));
+    };
+    if passes.settled_in(settled.iteration).is_some() {
+        return Err("an iteration settles one item".to_owned());
+    }
+    if settled.passes && judged.verdict != PassVerdict::Verified {
+        return Err(format!("{} was not verified", settled.item));
+    }
+    let Some(items) = &settled.items else { return Ok(()) };
+    // One item at most changes to passing.
+    let flipped = |item: &&ItemSeen| item.passes && !passes.prd.item(&item.id).is_some_and(|known| known.passes);
+    match items.iter().filter(flipped).find(|item| !settled.passes || item.id != settled.item) {
+        Some(other) => Err(format!("{} was not worked on", other.id)),
+        None => Ok(()),
+    }
+}
+
+/// May this report be taken now? The error goes back to the agent.
+pub fn admit(run: &RunState, report: &Report) -> Result<(), String> {
+    let Some(iteration) = &run.current else { return Err("no iteration is running".to_owned()) };
+    let chosen = run.passes.chosen_in(iteration.number());
+    match report {
+        Report::Author(author) => admit_author(run, chosen, author),
+        Report::Critic(critique) => {
+            let item = chosen.and_then(|chosen| run.passes.prd.item(&chosen.item));
+            admit_critique(item, critique)?;
+            let declared = run.criteria.iter().filter(|criterion| criterion.is_judged());
+            let mut unjudged = declared
+                .filter(|criterion| !critique.judged.iter().any(|judgement| judgement.criterion == criterion.id));
+            match unjudged.next().filter(|_| critique.status == Status::Verified) {
+                Some(criterion) => Err(format!("VERIFIED without a judgement of criterion `{}`", criterion.id)),
+                None => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Every retry says which one thing it does differently, and not the same as an earlier one.
+fn admit_author(run: &RunState, chosen: Option<&ItemChosen>, author: &AuthorReport) -> Result<(), String> {
+    let Some(chosen) = chosen.filter(|chosen| chosen.pass > 1) else { return Ok(()) };
+    let Some(retry) = &author.retry else {
+        return Err(
+            "this is not the first attempt: say in `retry` which one thing is different from the last one".into()
+        );
+    };
+    let earlier = run
+        .done
+        .iter()
+        .filter(|done| run.passes.chosen_in(done.number()).is_some_and(|other| other.item == chosen.item));
+    let mut notes = earlier.filter_map(|done| done.author()?.retry.as_ref());
+    if notes.any(|other| other == retry) {
+        return Err("`retry` says what an earlier attempt said: change something else".to_owned());
+    }
+    Ok(())
+}
+
+/// Every acceptance criterion of the item is judged once, by its number, and what is met has an artifact.
+fn admit_critique(item: Option<&ItemSeen>, critique: &Critique) -> Result<(), String> {
+    let Some(item) = item.filter(|_| critique.status != Status::Blocked) else { return Ok(()) };
+    for number in 1..=item.acceptance.len() {
+        let mut found = critique.judged.iter().filter(|judgement| judgement.criterion.trim() == number.to_string());
+        let Some(judgement) = found.next() else {
+            return Err(format!("criterion {number} of {} is not judged: judge every one by its number", item.id));
+        };
+        if found.next().is_some() {
+            return Err(format!("criterion {number} is judged twice"));
+        }
+        if judgement.met && judgement.artifact.as_ref().is_none_or(|path| path.trim().is_empty()) {
+            return Err(format!("criterion {number} is judged met: name the artifact (a file) that shows it"));
+        }
+    }
+    Ok(())
+}
+
+/// Folds an event of these playbooks.
+pub(super) fn apply(run: &mut RunState, event: &Event) -> Result<(), &'static str> {
+    let number = run.iteration_number();
+    let passes = &mut run.passes;
+    match event {
+        Event::PrdRead(read) => read_prd(&mut passes.prd, read, number, run.current.is_some()),
+        Event::ItemChosen(chosen) => passes.chosen.push(chosen.clone()),
+        Event::PassJudged(judged) => passes.judged.push(judged.clone()),
+        Event::RouteDecided(decided) => passes.routes.push(decided.clone()),
+        Event::ItemSettled(settled) => {
+            if let Some(items) = &settled.items {
+                passes.prd.items.clone_from(items);
+            }
+            if settled.sha256.is_some() {
+                passes.prd.text = settled.sha256;
+            }
+            passes.prd.passing.insert(settled.iteration, passes.prd.passing());
+            passes.settled.push(settled.clone());
+        }
+        _ => return Err("it is no event of these playbooks"),
+    }
+    Ok(())
+}
+
+/// A person spoke: the file may be another one by now.
+pub(super) fn heard(run: &mut RunState) {
+    if run.current.is_none() {
+        run.passes.prd.read_before = None;
+    }
+}
+
+fn read_prd(prd: &mut PrdState, read: &PrdRead, number: u32, running: bool) {
+    if let Some(items) = &read.items {
+        prd.items.clone_from(items);
+        prd.name.clone_from(&read.name);
+        prd.branch.clone_from(&read.branch);
+    }
+    prd.problem.clone_from(&read.problem);
+    if read.sha256.is_some() {
+        prd.text = read.sha256;
+    }
+    match read.when {
+        ReadWhen::Start => {}
+        ReadWhen::Between => prd.read_before = Some(number),
+        ReadWhen::AfterWork => {
+            // A limit that cut the iteration cut this, too; then it is made up for before the next one.
+            let of = if running { number } else { number.saturating_sub(1) };
+            prd.guarded = Some(of);
+            prd.restore = read.theirs.is_some();
+            if !read.touched.is_empty() {
+                prd.touched.insert(of, read.touched.clone());
+            }
+        }
+        ReadWhen::Restored => prd.restore = false,
+    }
+}
+
+/// The distance to the goal, or why there is none.
+pub(super) fn residual(run: &RunState, iteration: Option<&Iteration>) -> Result<Residual, String> {
+    match (run.loop_file().playbook, iteration) {
+        (Playbook::Prd, _) => items_left(run),
+        (_, Some(iteration)) => concerns_left(run, iteration),
+        (_, None) => Err("nothing was judged yet".to_owned()),
+    }
+}
+
+/// Items that do not pass / all items.
+fn items_left(run: &RunState) -> Result<Residual, String> {
+    let prd = &run.passes.prd;
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let (all, left) = (count(prd.items.len()), count(prd.items.len() - prd.passing()));
+    let ratio = Fraction::new(i128::from(left), i128::from(all)).and_then(|f| f.to_exact_rounded_up(RATIO_PLACES));
+    let value = ratio.ok_or("there are no items to count")?;
+    Ok(Residual { value, unmet_of: Some((left, all)) })
+}
+
+/// Checks that fail and concerns that are open. A verified result has none, whatever small remarks it got.
+fn concerns_left(run: &RunState, iteration: &Iteration) -> Result<Residual, String> {
+    let Some(judged) = run.passes.judged_in(iteration.number()) else {
+        return Err("the critic did not judge it".to_owned());
+    };
+    let open = match judged.verdict {
+        PassVerdict::Verified => 0,
+        PassVerdict::Unverified | PassVerdict::Refused => (judged.concerns.len() + judged.failed.len()).max(1),
+        PassVerdict::Blocked | PassVerdict::Discarded => return Err(judged.detail.clone()),
+    };
+    let value = Exact::parse(&open.to_string()).map_err(|e| e.to_string())?;
+    Ok(Residual { value, unmet_of: None })
+}
+
+/// Is everything of the PRD, or the result of the microloop, as it should be, and what shows it?
+pub(super) fn way_out(run: &RunState, iteration: &Iteration, phase: Phase) -> (bool, Option<Link>, String) {
+    let number = iteration.number();
+    let link = iteration.critique().map(|(_, accepted)| Link {
+        path: document::report_path(number, &iteration.call_key(crate::model::ids::Role::Critic, None)),
+        sha256: accepted.sha256,
+    });
+    if run.loop_file().playbook == Playbook::Prd {
+        let prd = &run.passes.prd;
+        let (passing, all) = (prd.passing(), prd.items.len());
+        let holds = |probe: &Probe| iteration.probe(phase, probe).is_some_and(|result| result.end.passed());
+        let broken: Vec<String> =
+            item_probes(run, Some(iteration)).iter().filter(|probe| !holds(probe)).map(Probe::name).collect();
+        if passing == all && !broken.is_empty() {
+            return (false, link, format!("not passed any more: {}", broken.join(", ")));
+        }
+        return (passing == all && all > 0 && link.is_some(), link, format!("{passing} of {all} items pass"));
+    }
+    match run.passes.judged_in(number) {
+        Some(judged) => (judged.verdict == PassVerdict::Verified && link.is_some(), link, judged.detail.clone()),
+        None => (false, None, "the critic did not judge it".to_owned()),
+    }
+}
+
+/// How many items passed at the end of an iteration; `None` for the start: as the file was found.
+pub fn passing_at(run: &RunState, iteration: Option<u32>) -> Option<String> {
+    if run.loop_file().playbook != Playbook::Prd || run.passes.prd.items.is_empty() {
+        return None;
+    }
+    let passing = &run.passes.prd.passing;
+    let known = iteration.and_then(|number| passing.range(..=number).next_back()).map(|(_, count)| *count);
+    // Before the first item was settled nothing of ours passed: what passes now and was not settled did at the start.
+    let ours = run.passes.settled.iter().filter(|settled| settled.passes).count();
+    Some(known.unwrap_or_else(|| run.passes.prd.passing().saturating_sub(ours)).to_string())
+}
+
+/// The checks of an iteration that a pass stands on, with their names: all criteria with a check, and the item's own.
+pub fn checks(run: &RunState, iteration: &Iteration) -> Vec<(String, Probe)> {
+    let criteria =
+        run.criteria.iter().filter(|criterion| matches!(criterion.proof, crate::model::criterion::Proof::Check { .. }));
+    let mut checks: Vec<(String, Probe)> =
+        criteria.map(|criterion| (criterion.id.clone(), Probe::Criterion(criterion.id.clone()))).collect();
+    checks.extend(item_probes(run, Some(iteration)).into_iter().map(|probe| (probe.name(), probe)));
+    checks
+}
+
+/// The declared checks of the chosen item and of everything that passes already: an item that breaks another one has
+/// not passed.
+pub fn item_probes(run: &RunState, iteration: Option<&Iteration>) -> Vec<Probe> {
+    let chosen = iteration.and_then(|iteration| run.passes.chosen_in(iteration.number()));
+    let wanted = |item: &&ItemSeen| item.passes || chosen.is_some_and(|chosen| chosen.item == item.id);
+    let declared = &run.loop_file().prd().items;
+    let has_check = |item: &&ItemSeen| declared.get(&item.id).is_some_and(|item| item.check.is_some());
+    let items = run.passes.prd.items.iter().filter(wanted).filter(has_check);
+    items.map(|item| Probe::Item(item.id.clone())).collect()
+}
+
+/// Checks of the iteration that did not pass.
+pub fn failed_checks<'a>(
+    run: &'a RunState,
+    iteration: &'a Iteration,
+) -> Vec<(String, Option<&'a super::event::ProbeResult>)> {
+    let results = checks(run, iteration).into_iter();
+    let results = results.map(|(name, probe)| (name, iteration.probe(Phase::Iteration, &probe)));
+    results.filter(|(_, result)| !result.is_some_and(|result| result.end.passed())).collect()
+}
+
+/// How many concerns of each severity a pass left, the gravest first.
+pub fn by_severity(judged: &PassJudged) -> [(Severity, usize); 3] {
+    let count = |severity| judged.concerns.iter().filter(|concern| concern.severity == severity).count();
+    [Severity::High, Severity::Medium, Severity::Low].map(|severity| (severity, count(severity)))
+}

@@ -1,0 +1,74 @@
+//! What an iteration with an author and a critic teaches: the lines of its entry in AGENTS.md.
+
+use crate::model::lane::Lane;
+use crate::model::learnings::{Claim, Link};
+
+use super::super::document;
+use super::super::event::{By, PassVerdict, Phase};
+use super::super::iteration::Iteration;
+use super::super::run::RunState;
+
+/// What was tried: the author's own list, or the known fix.
+pub fn tried(run: &RunState, iteration: &Iteration) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(chosen) = run.passes.chosen_in(iteration.number()) {
+        lines.push(format!("item {}, attempt {}", chosen.item, chosen.pass));
+    }
+    if let Some(By::Detour(name)) = run.passes.judged_in(iteration.number()).map(|judged| &judged.by) {
+        lines.push(format!("detour: {name}"));
+    }
+    lines.extend(iteration.author().into_iter().flat_map(|report| report.actions.iter().cloned()));
+    lines
+}
+
+/// An item that passes from now on.
+pub fn succeeded(run: &RunState, iteration: &Iteration) -> Vec<Claim> {
+    let settled = run.passes.settled_in(iteration.number()).filter(|settled| settled.passes);
+    let (_, link, _) = super::way_out(run, iteration, Phase::Iteration);
+    let claim = |text: String, link: Option<Link>| Claim { lane: Lane::A, text, link, demoted_from: None };
+    let flipped = settled.map(|settled| claim(format!("item `{}` passes", settled.item), link));
+    let learnt = iteration.author().into_iter().flat_map(|report| report.learnings.iter());
+    let learnt = learnt.map(|text| Claim { lane: Lane::C, text: text.clone(), link: None, demoted_from: None });
+    flipped.into_iter().chain(learnt).collect()
+}
+
+/// Why a pass was not verified, with what the critic said.
+pub fn failed(run: &RunState, iteration: &Iteration) -> Vec<Claim> {
+    let number = iteration.number();
+    let mut claims = Vec::new();
+    let mut say = |lane: Lane, text: String, link: Option<Link>| {
+        claims.push(Claim { lane, text, link, demoted_from: None });
+    };
+    let link = document::artifacts_link(iteration);
+    if let Some(touched) = run.passes.prd.touched.get(&number) {
+        let text = format!("an agent changed whether {} pass: not believed, put back", touched.join(", "));
+        say(Lane::A, text, Some(link.clone()));
+    }
+    let Some(judged) = run.passes.judged_in(number) else { return claims };
+    if judged.verdict != PassVerdict::Verified {
+        say(Lane::A, format!("{}: {}", judged.verdict.name(), judged.detail), Some(link.clone()));
+    }
+    if !judged.out_of_scope.is_empty() {
+        let text = format!("changed outside the item's scope: {}", judged.out_of_scope.join(", "));
+        say(Lane::A, text, Some(link.clone()));
+    }
+    if let Some(problem) = run.passes.settled_in(number).and_then(|settled| settled.problem.as_ref()) {
+        say(Lane::A, format!("verified, but not flipped: {problem}"), Some(link));
+    }
+    for concern in &judged.concerns {
+        let text = format!("{} at {}: {}", concern.severity.name(), concern.location, concern.description);
+        say(Lane::C, text, None);
+    }
+    claims
+}
+
+/// What the next pass should answer.
+pub fn open_questions(run: &RunState, iteration: &Iteration) -> Vec<String> {
+    let Some(judged) = run.passes.judged_in(iteration.number()) else { return Vec::new() };
+    if judged.verdict == PassVerdict::Verified {
+        return Vec::new();
+    }
+    let concerns = judged.concerns.iter().map(|concern| format!("{} ({})", concern.recommendation, concern.location));
+    let checks = judged.failed.iter().map(|name| format!("What makes `{name}` fail?"));
+    concerns.chain(checks).collect()
+}

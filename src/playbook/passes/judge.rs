@@ -1,0 +1,165 @@
+//! What a pass came to, from the facts: checks, artifacts, the critique, and the trees around the critic.
+//!
+//! Invariants: a failed check outweighs every word; a critic that changed anything is not heard; a retry that changed
+//! nothing is not judged at all.
+
+use crate::machine::entry::describe_end;
+use crate::machine::event::{By, PassJudged, PassVerdict, ProbeResult};
+use crate::machine::iteration::Iteration;
+use crate::machine::passes;
+use crate::machine::run::RunState;
+use crate::model::critique::{Concern, Critique, MAX_WORDS, Severity, Status};
+use crate::model::ids::Role;
+use crate::model::signature::Signature;
+
+use super::{by, has_items, subject};
+
+/// The longest account of a pass.
+const MAX_DETAIL: usize = 1_000;
+/// Files that are named as lying outside a scope.
+const MAX_FILES: usize = 20;
+
+/// Is the critic's word needed? Where the checks of an item fail they say it all; a microloop's author always hears it.
+pub fn needs_critic(run: &RunState, iteration: &Iteration) -> bool {
+    if refused(run, iteration).is_some() {
+        return false;
+    }
+    !has_items(run) || passes::failed_checks(run, iteration).is_empty()
+}
+
+/// A retry that left every file as it was is the same attempt again.
+fn refused(run: &RunState, iteration: &Iteration) -> Option<String> {
+    let chosen = run.passes.chosen_in(iteration.number())?;
+    let unchanged = iteration.artifacts.as_ref().is_some_and(|artifacts| artifacts.changes.is_empty());
+    let is_author = by(run, iteration) == By::Author;
+    (chosen.pass > 1 && unchanged && is_author).then(|| {
+        format!("attempt {} at {} changed no file: the same attempt again is refused", chosen.pass, chosen.item)
+    })
+}
+
+/// The pass, judged.
+pub fn judge(run: &RunState, iteration: &Iteration) -> PassJudged {
+    let subject = subject(run, iteration);
+    let out_of_scope = subject.as_deref().map(|item| out_of_scope(run, iteration, item)).unwrap_or_default();
+    let mut judged = PassJudged {
+        iteration: iteration.number(),
+        subject,
+        by: by(run, iteration),
+        verdict: PassVerdict::Unverified,
+        help: true,
+        signature: None,
+        failed: Vec::new(),
+        concerns: Vec::new(),
+        out_of_scope,
+        detail: String::new(),
+    };
+    if let Some(why) = refused(run, iteration) {
+        judged.verdict = PassVerdict::Refused;
+        judged.signature = Some(Signature::of(&why));
+        judged.detail = why;
+        return judged;
+    }
+    let failed = passes::failed_checks(run, iteration);
+    judged.failed = failed.iter().map(|(name, _)| name.clone()).collect();
+    let (before, after) = iteration.review_trees;
+    if before != after {
+        judged.verdict = PassVerdict::Discarded;
+        judged.detail = "the critic changed files in the workspace: its critique is discarded".to_owned();
+        return judged;
+    }
+    let critique = iteration.critique().map(|(critique, accepted)| (critique, &accepted.links));
+    if let Some((critique, _)) = critique {
+        judged.concerns = critique.concerns.iter().map(shortened).collect();
+        judged.help = critique.can_further_iteration_help;
+    }
+    if !failed.is_empty() {
+        judged.signature = failed_as(&failed);
+        // A check that fails is always the author's affair, unless the critic sees no way at all.
+        judged.detail = cut(&format!("not passed: {}", named(&failed)));
+        return judged;
+    }
+    let Some((critique, links)) = critique else {
+        judged.verdict = PassVerdict::Blocked;
+        judged.help = false;
+        judged.detail = cut(&format!("the critic {}", how_the_critic_ended(iteration)));
+        return judged;
+    };
+    judged.detail = cut(critique.reason.trim());
+    match critique.status {
+        Status::Blocked => judged.verdict = PassVerdict::Blocked,
+        Status::Unverified => judged.signature = concerned_as(critique),
+        Status::Verified => {
+            let unproven = critique.judged.iter().find(|judgement| {
+                judgement.met && judgement.artifact.as_ref().is_some_and(|path| !links.contains_key(path))
+            });
+            match unproven {
+                Some(judgement) => {
+                    judged.detail = cut(&format!(
+                        "criterion {} is judged met, but its artifact does not exist",
+                        judgement.criterion
+                    ));
+                    judged.signature = Some(Signature::of(&judged.detail));
+                }
+                None => judged.verdict = PassVerdict::Verified,
+            }
+        }
+    }
+    judged
+}
+
+fn how_the_critic_ended(iteration: &Iteration) -> String {
+    let call = iteration.calls.get(&iteration.call_key(Role::Critic, None));
+    call.map_or_else(|| "was not heard".to_owned(), |call| describe_end(&call.end))
+}
+
+fn out_of_scope(run: &RunState, iteration: &Iteration, item: &str) -> Vec<String> {
+    let changes = iteration.artifacts.iter().flat_map(|artifacts| &artifacts.changes);
+    let outside = changes.filter(|change| run.loop_file().prd().is_out_of_scope(item, &change.path));
+    outside.map(|change| change.path.clone()).take(MAX_FILES).collect()
+}
+
+/// The first failing check tells one failure from another; one that printed nothing is known by its name.
+fn failed_as(failed: &[(String, Option<&ProbeResult>)]) -> Option<Signature> {
+    let (name, result) = failed.first()?;
+    let signature = result.and_then(|result| result.signature.clone());
+    signature.filter(|signature| !signature.hash.is_empty()).or_else(|| {
+        let end = result.map(|result| result.end.describe()).unwrap_or_default();
+        Some(Signature::of(&format!("{name} {end}")))
+    })
+}
+
+/// What matters of the concerns, without their lines.
+fn concerned_as(critique: &Critique) -> Option<Signature> {
+    let grave = critique.concerns.iter().filter(|concern| concern.severity != Severity::Low);
+    let mut words: Vec<String> = grave.map(|concern| concern.description.trim().to_lowercase()).collect();
+    if words.is_empty() {
+        words = critique.concerns.iter().map(|concern| concern.description.trim().to_lowercase()).collect();
+    }
+    words.sort();
+    (!words.is_empty()).then(|| Signature::of(&words.join("\n")))
+}
+
+fn named(failed: &[(String, Option<&ProbeResult>)]) -> String {
+    let told = failed.iter().map(|(name, result)| match result {
+        Some(result) => match &result.last_line {
+            Some(line) => format!("{name} ({}, {line})", result.end.describe()),
+            None => format!("{name} ({})", result.end.describe()),
+        },
+        None => format!("{name} (did not run)"),
+    });
+    told.collect::<Vec<_>>().join("; ")
+}
+
+fn shortened(concern: &Concern) -> Concern {
+    let cut = |text: &String| text[..text.floor_char_boundary(MAX_WORDS)].to_owned();
+    Concern {
+        severity: concern.severity,
+        description: cut(&concern.description),
+        location: cut(&concern.location),
+        recommendation: cut(&concern.recommendation),
+    }
+}
+
+fn cut(text: &str) -> String {
+    text[..text.floor_char_boundary(MAX_DETAIL)].to_owned()
+}
