@@ -230,7 +230,7 @@ mod tests {
         }
         assert_eq!(all.lines().count(), 60 * 2 - 1);
         // A last line without an end counts, and gets one.
-        let (out, kept) = rolled(&"x\n".repeat(49).trim_end().to_owned(), "new\n");
+        let (out, kept) = rolled("x\n".repeat(49).trim_end(), "new\n");
         assert_eq!((out.as_str(), kept.lines().count()), ("x\n", RADIUS));
     }
 
