@@ -15,6 +15,7 @@ use crate::model::canonical;
 use crate::model::digest::Digest;
 use crate::model::learnings::{NorthstarDirection, SpecVersion};
 
+use super::passes;
 use super::people;
 use super::report;
 use super::value;
@@ -78,7 +79,10 @@ pub fn of_iteration(state: &RunState, iteration: &Iteration, blobs: &Blobs) -> R
         let path = match (phase, probe) {
             (Phase::Iteration, Probe::Criterion(id)) => check_output_path(number, id),
             (Phase::Step(step), probe) => step_output_path(number, *step, probe),
-            _ => continue,
+            (phase, probe) => match passes::output_path(number, *phase, probe) {
+                Some(path) => path,
+                None => continue,
+            },
         };
         add(path, blobs.get(&result.output)?, "test");
     }
@@ -95,6 +99,12 @@ pub fn of_iteration(state: &RunState, iteration: &Iteration, blobs: &Blobs) -> R
     }
     if let Some(review) = document::review(iteration) {
         add(format!("{dir}/review.json"), document::text(&review).into_bytes(), "proof");
+    }
+    if let Some(routing) = passes::routing(state, iteration) {
+        add(format!("{dir}/routing.json"), document::text(&routing).into_bytes(), "proof");
+    }
+    if let Some(receipts) = passes::receipts(state, iteration) {
+        add(format!("{dir}/receipts.json"), document::text(&receipts).into_bytes(), "log");
     }
     if let Some(gate) = &iteration.gate {
         let value = json!({"iteration": number, "gate": gate});

@@ -1,7 +1,7 @@
 //! The items of a PRD and the concerns of a critic, as the plan shows them.
 
 use super::{Item, Kind, Status};
-use crate::machine::event::{By, PassJudged, PassVerdict};
+use crate::machine::event::{By, PassJudged, PassVerdict, Probe};
 use crate::machine::passes::{self, Standing, standing};
 use crate::machine::run::RunState;
 use crate::model::loop_file::Playbook;
@@ -33,7 +33,7 @@ pub fn items(run: &RunState) -> Vec<Item> {
             .acceptance
             .iter()
             .enumerate()
-            .map(|(index, one)| ("accepted when", Safe::line(&format!("{}. {one}", index + 1))))
+            .map(|(index, one)| ("needs", Safe::line(&format!("{}. {one}", index + 1))))
             .collect();
         more.extend(passes.iter().map(|pass| ("attempt", Safe::line(&told(pass)))));
         Item {
@@ -46,7 +46,7 @@ pub fn items(run: &RunState) -> Vec<Item> {
             why: Safe::line(&why),
             how: Safe::line("checks, then a critic; only the engine says that it passes"),
             guards: Safe::line(""),
-            running: chosen && run.current.is_some(),
+            running: run.open_probes.iter().any(|(_, probe)| *probe == Probe::Item(item.id.clone())),
             story: Vec::new(),
             trend: Vec::new(),
             aside: Safe::line(&aside),

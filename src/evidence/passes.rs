@@ -1,0 +1,78 @@
+//! The files of an iteration with an author and a critic: the routing record, and a receipt for every call.
+//!
+//! Role: lay out what the fold knows. Invariant: a receipt claims nothing that was not counted; what is not known is null.
+
+use serde_json::{Value, json};
+
+use crate::machine::document::iteration_dir;
+use crate::machine::event::{AgentEnd, Phase, Probe};
+use crate::machine::iteration::Iteration;
+use crate::machine::run::RunState;
+
+/// Where the output of a check of an item, or of a known fix, is kept; `None`: elsewhere, or nowhere.
+pub fn output_path(iteration: u32, phase: Phase, probe: &Probe) -> Option<String> {
+    let name = match (phase, probe) {
+        (Phase::Iteration, Probe::Item(id)) => format!("item_{id}"),
+        (Phase::Detour, Probe::Detour(name)) => format!("detour_{name}"),
+        _ => return None,
+    };
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '_' };
+    let name: String = name.chars().map(plain).collect();
+    // Two ids may look alike once they are plain.
+    let digest = crate::model::digest::Digest::of(probe.name().as_bytes());
+    Some(format!("{}/checks/{name}.{}.txt", iteration_dir(iteration), digest.short()))
+}
+
+/// routing.json: what the pass came to, and where it went from there.
+pub fn routing(run: &RunState, iteration: &Iteration) -> Option<Value> {
+    let number = iteration.number();
+    let judged = run.passes.judged_in(number)?;
+    Some(json!({
+        "iteration": number,
+        "item": run.passes.chosen_in(number),
+        "pass": judged,
+        "decision": run.passes.route_of(number),
+        "settled": run.passes.settled_in(number).map(|settled| json!({
+            "item": settled.item,
+            "passes": settled.passes,
+            "prd_sha256": settled.sha256,
+            "problem": settled.problem,
+        })),
+    }))
+}
+
+/// receipts.json: who was called, how it ended, and what it took.
+pub fn receipts(run: &RunState, iteration: &Iteration) -> Option<Value> {
+    if !run.loop_file().playbook.has_passes() || iteration.calls.is_empty() {
+        return None;
+    }
+    let number = iteration.number();
+    let route = run.passes.route_of(number);
+    let rows: Vec<Value> = iteration
+        .calls
+        .iter()
+        .map(|(key, call)| {
+            let used = run.ledger.rows.iter().filter(|(row, _)| row.iteration == number && row.role == call.role);
+            let used: Vec<Value> = used.map(|(row, used)| json!({"model": row.model, "used": used})).collect();
+            json!({
+                "run_id": run.run(),
+                "flow_key": run.loop_file().playbook.name(),
+                "step_id": key,
+                "agent_key": call.role,
+                "purpose": call.purpose,
+                "subject": call.subject,
+                "status": if call.end == AgentEnd::Reported { "succeeded" } else { "failed" },
+                "end": call.end,
+                "turns": call.turns,
+                "tokens": used,
+                "routing": route.map(|route| json!({
+                    "loop_iteration": route.pass,
+                    "max_iterations": route.limit,
+                    "decision": route.route.name(),
+                    "reason": route.why,
+                })),
+            })
+        })
+        .collect();
+    Some(json!({"receipts": rows}))
+}
