@@ -188,4 +188,31 @@ mod tests {
         let unknown = Pass::from(unverified(true, None));
         assert_eq!(after(5, &[unknown.clone(), unknown]), Next::Author);
     }
+
+    proptest::proptest! {
+        /// Whatever critics say: it ends, within its passes and its detours.
+        #[test]
+        fn it_always_ends(
+            limit in 0_usize..8,
+            said in proptest::collection::vec((0_u8..4, 0_usize..6), 0..200),
+        ) {
+            const WORDS: [&str; 6] =
+                ["a", "b", "would reformat x", "no module named x", "mismatched types", "fixture not found"];
+            let mut kernel = Kernel { limit, passes: Vec::new() };
+            for (verdict, words) in said {
+                let detour = match kernel.next() {
+                    Next::Author => None,
+                    Next::Detour(class) => Some(class),
+                    Next::Verified | Next::AdvanceWithConcerns | Next::NoViablePath | Next::Escalate => break,
+                };
+                let verdict = match verdict {
+                    0 => unverified(true, None),
+                    _ => unverified(true, Some(WORDS[words])),
+                };
+                kernel.passes.push(Pass { verdict, detour });
+            }
+            proptest::prop_assert!(kernel.authored() <= limit);
+            proptest::prop_assert!(kernel.passes.len() <= limit + MAX_DETOURS * 5);
+        }
+    }
 }
