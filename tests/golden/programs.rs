@@ -121,6 +121,22 @@ fn a_silent_program_is_ended_with_everything_it_started() {
     no_survivor(&ran);
 }
 
+/// It is never silent, so only the limit of the whole turn ends it.
+#[test]
+fn a_program_that_talks_on_is_ended_when_its_turn_has_taken_too_long() {
+    let agent = json!({"backend": "command", "command": ["./talker"], "turn_seconds": 1});
+    let case = loop_with(agent).declare("budget", json!({"max_iterations": 1}));
+    let ran = scripted(case, "talker", "cat >/dev/null; while :; do echo and another thing; sleep 0.1; done").run();
+    let failed = ran.events("llm.failed");
+    let calls: Vec<&str> = failed.iter().map(|data| data["call"].as_str().unwrap()).collect();
+    assert_eq!(calls, ["it0.scout", "it0.solver"], "each once, and never again");
+    for data in &failed {
+        assert_eq!(data["class"], "fatal", "{data}");
+        assert!(data["message"].as_str().unwrap().contains("its turn may take 1 s"), "{data}");
+    }
+    no_survivor(&ran);
+}
+
 #[test]
 fn a_program_without_a_report_is_asked_for_one_and_then_given_up() {
     let agent = program("claude", json!({"env": ["FAKE_REPORT"]}));
