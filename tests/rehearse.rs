@@ -209,6 +209,86 @@ fn the_doctor_finds_what_would_fail_and_shows_no_key() {
     assert_eq!(started[0]["system"], Digest::of(b"Only look.").to_string().as_str(), "{}", started[0]);
 }
 
+/// A server that answers one request, and what it was asked.
+fn listens_once() -> (u16, std::thread::JoinHandle<String>) {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let served = std::thread::spawn(move || {
+        loop {
+            // The doctor first looks whether anybody is there, and says nothing.
+            let (mut stream, _) = listener.accept().unwrap();
+            let (mut asked, mut piece) = (Vec::new(), [0; 4096]);
+            while !asked.windows(4).any(|four| four == b"\r\n\r\n") {
+                match stream.read(&mut piece).unwrap_or(0) {
+                    0 => break,
+                    read => asked.extend_from_slice(&piece[..read]),
+                }
+            }
+            if !asked.is_empty() {
+                let body = r#"{"data": [{"id": "m"}]}"#;
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
+                write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
+                return String::from_utf8_lossy(&asked).into_owned();
+            }
+        }
+    });
+    (port, served)
+}
+
+/// The doctor goes by what the engine would do: which prices it knows, which keys it sends, what a program sees.
+#[test]
+fn the_doctor_judges_as_the_engine_does() {
+    let key = "sk-test-doctor-0123456789abcdef";
+    let (port, served) = listens_once();
+    let local = json!({"backend": "openai", "model": "m", "base_url": format!("http://127.0.0.1:{port}/v1"),
+                       "price": {"input": "1", "output": "1"}});
+    let known = json!({"backend": "anthropic", "model": "claude-opus-5-5", "base_url": "http://127.0.0.1:9"});
+    let case = Case::two_steps();
+    let program = case.bench.dir.path().join("claude");
+    fs::write(&program, "#!/bin/sh\necho 1.0\n").unwrap();
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let claude = |env: Value| json!({"backend": "command", "command": [program], "profile": "claude", "env": env});
+    let case = case.declare("budget", json!({"max_cost_usd": "1.00"})).declare(
+        "agents",
+        json!({
+            "local": local, "known": known, "alone": claude(json!([])), "told": claude(json!(["ANTHROPIC_API_KEY"])),
+        }),
+    );
+    let mut command = case.written().command(&["doctor", "--online"]);
+    let ended: Ended = command.env("ANTHROPIC_API_KEY", key).env("OPENAI_API_KEY", key).output().unwrap().into();
+    for line in [
+        "✓  agent known: the price of claude-opus-5-5 is known",
+        "✓  agent alone: it tells its cost itself",
+        "–  agent local: no key, and 127.0.0.1 is this machine",
+        "✓  agent local: model m",
+        "–  agent alone: no sign-in of",
+        "ANTHROPIC_API_KEY is set, but not passed on; add `env: [ANTHROPIC_API_KEY]`",
+        "✓  agent told: signed in by the variable ANTHROPIC_API_KEY",
+    ] {
+        assert!(ended.stdout.contains(line), "{line}\n{}", ended.stdout);
+    }
+    assert!(!ended.stdout.contains("alone: signed in"), "{}", ended.stdout);
+    let asked = served.join().unwrap();
+    assert!(asked.starts_with("GET /v1/models") && !asked.contains(key), "{asked}");
+}
+
+#[test]
+fn a_playbook_that_our_script_does_not_know_is_refused_before_anything_is_copied() {
+    let loop_yaml = include_str!("../assets/demo/value/loop.yaml");
+    let bench = Bench::new()
+        .file("loop.yaml", loop_yaml)
+        .file("NORTHSTAR.md", include_str!("../assets/demo/value/NORTHSTAR.md"))
+        .file("VISION.md", include_str!("../assets/demo/value/VISION.md"))
+        .file("PRD.md", include_str!("../assets/demo/value/PRD.md"))
+        .file("script.yaml", include_str!("../assets/demo/value/rehearsal.yaml"));
+    let ended = bench.nightloop(&["rehearse"]).expect(64);
+    assert!(ended.stderr.contains("no script for the playbook `value`"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("reasoner") && ended.stderr.contains("--script FILE"), "{}", ended.stderr);
+    let script = bench.workspace.join("script.yaml");
+    bench.nightloop(&["rehearse", "--script", script.to_str().unwrap()]).expect(0);
+}
+
 /// Beside role prompt and capsule, what we say to an agent in its first message is short.
 #[test]
 fn our_own_words_around_the_capsule_are_few() {

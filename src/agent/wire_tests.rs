@@ -130,6 +130,8 @@ async fn every_http_fault_has_its_class() {
           - { http: 500 }
           - { http: 503, kind: overloaded_error }
           - { http: 408 }
+          - { http: 409 }
+          - { http: 504 }
           - { http: 401 }
           - { http: 403 }
           - { http: 404 }
@@ -150,6 +152,8 @@ async fn every_http_fault_has_its_class() {
         (500, Transient),
         (503, Overloaded),
         (408, Transient),
+        (409, Transient),
+        (504, Transient),
         (401, Auth),
         (403, Auth),
         (404, Fatal),
@@ -169,7 +173,7 @@ async fn every_http_fault_has_its_class() {
                 assert_eq!(retry_after, Some(Duration::from_secs(7)));
                 assert_eq!(request_id.as_deref(), Some("req_scout_0_0_0"));
             }
-            14 => assert_eq!(message, "an HTML page, not an API answer: 502 scripted fault"),
+            16 => assert_eq!(message, "an HTML page, not an API answer: 502 scripted fault"),
             _ => {}
         }
     }

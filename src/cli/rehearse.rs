@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use clap::Args;
 
-use crate::agent::rehearsal::{Injector, Speed};
+use crate::agent::rehearsal::{Injector, Script, Speed};
 use crate::engine::command::Orders;
 use crate::engine::error::EngineError;
 use crate::engine::host::{self, Wanted, runtime};
@@ -30,6 +30,7 @@ use crate::machine::event::Event;
 use crate::machine::fold::Stamped;
 use crate::machine::run::RunState;
 use crate::model::decision::Mode;
+use crate::model::ids::Role;
 use crate::model::loop_file::{BackendName, DecisionsDecl, LoopFile};
 
 use super::{Outcome, text};
@@ -61,6 +62,9 @@ pub struct Options {
 
 pub fn main(here: &Path, options: &Options) -> Outcome {
     let mut declaration = read_declaration(&here.join(options.file.as_deref().unwrap_or("loop.yaml")))?;
+    if options.script.is_none() {
+        known_to_default(&declaration.file)?;
+    }
     let seed = options.seed.unwrap_or_else(plan::some_seed);
     let injector = Arc::new(Injector::new(plan::plan(&options.faults, seed)));
     let temp = std::env::temp_dir();
@@ -91,6 +95,25 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
         seen.lines().into_iter().for_each(text::line);
     }
     Ok(0)
+}
+
+/// Has our own script something to say for every role of this loop? Without it the rehearsal would end at the first call.
+fn known_to_default(file: &LoopFile) -> Result<(), EngineError> {
+    let script = Script::parse(DEFAULT_SCRIPT, "default").map_err(|e| EngineError::Internal(e.to_string()))?;
+    let known = |role: &Role| script.steps.iter().any(|step| step.role.as_deref() == Some(role.name()));
+    let unknown: Vec<&str> = file.playbook.roles().iter().filter(|role| !known(role)).map(|role| role.name()).collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    Err(EngineError::usage(
+        format!(
+            "there is no script for the playbook `{}`: nothing to say for {}",
+            file.playbook.name(),
+            unknown.join(", ")
+        ),
+        "write one and name it with --script FILE; docs/rehearsal.md describes the format, and `nightloop demo value` \
+         leaves an example in its workspace",
+    ))
 }
 
 /// The script as an absolute path: it is no part of the copy.

@@ -185,11 +185,8 @@ impl Driver<'_> {
         for block in &reply.blocks {
             if let Block::ToolUse { id, name, input } = block {
                 let malformed = !matches!(input, ToolInput::Json(Value::Object(_)));
-                match tool_uses.iter_mut().find(|other| other.id == *id) {
-                    // One id, two calls: nobody can tell which result belongs to which. Run neither.
-                    Some(repeated) => repeated.malformed = true,
-                    None => tool_uses.push(ToolUse { id: id.clone(), name: name.clone(), malformed }),
-                }
+                // Repeated ids as well: the fold sees them, and ends the agent's part.
+                tool_uses.push(ToolUse { id: id.clone(), name: name.clone(), malformed });
             }
         }
         let responded = LlmResponded {

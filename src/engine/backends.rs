@@ -309,7 +309,7 @@ fn cassette(means: &Means, secrets: &Arc<Secrets>) -> Result<Option<Arc<Cassette
 }
 
 /// What is shipped, with the operator's own file over it.
-fn catalogue() -> Result<Catalogue, EngineError> {
+pub fn catalogue() -> Result<Catalogue, EngineError> {
     let shipped = Catalogue::shipped().map_err(|e| EngineError::Internal(e.to_string()))?;
     let Some(path) = places::config_dir().map(|dir| dir.join("models.yaml")) else { return Ok(shipped) };
     let text = match std::fs::read_to_string(&path) {
@@ -357,23 +357,25 @@ fn openai(name: &str, decl: &AgentDecl, yard: &Yard<'_>) -> Result<Agent, Engine
 async fn find_keys(declared: &LoopFile, workspace: &Path) -> Result<BTreeMap<String, Key>, EngineError> {
     let mut keys = BTreeMap::new();
     for (name, decl) in declared.agents.iter() {
-        let variable = match decl.backend {
-            BackendName::Anthropic => "ANTHROPIC_API_KEY",
-            BackendName::Openai if is_for_openai(decl) => "OPENAI_API_KEY",
-            BackendName::Openai => "",
-            BackendName::Command | BackendName::Acp | BackendName::Rehearsal => continue,
-        };
-        if let Some(key) = keys::find(name, decl, variable, workspace).await? {
+        if !matches!(decl.backend, BackendName::Anthropic | BackendName::Openai) {
+            continue;
+        }
+        if let Some(key) = keys::find(name, decl, usual_variable(decl).unwrap_or_default(), workspace).await? {
             keys.insert(name.to_owned(), key);
         }
     }
     Ok(keys)
 }
 
-/// The key that is meant for the service of OpenAI is not given to a server on this machine, unless the
-/// declaration names it.
-fn is_for_openai(decl: &AgentDecl) -> bool {
-    !decl.base_url.as_deref().is_some_and(openai::is_local)
+/// Where the key of an agent is when its declaration does not say. The key that is meant for the service of OpenAI is
+/// not given to a server on this machine, unless the declaration names it.
+pub fn usual_variable(decl: &AgentDecl) -> Option<&'static str> {
+    match decl.backend {
+        BackendName::Anthropic => Some("ANTHROPIC_API_KEY"),
+        BackendName::Openai if decl.base_url.as_deref().is_some_and(openai::is_local) => None,
+        BackendName::Openai => Some("OPENAI_API_KEY"),
+        BackendName::Command | BackendName::Acp | BackendName::Rehearsal => None,
+    }
 }
 
 fn client(name: &str, config: AnthropicConfig) -> Result<Anthropic, EngineError> {
@@ -387,14 +389,49 @@ impl Setup {
         self.price.as_ref()?.cost(usage, self.cache)
     }
 
-    /// The web tools of a role: only who looks around gets them.
+    /// The web tools of a role: only who looks things up gets them.
     pub fn web_for(&self, role: Role) -> Option<&WebDecl> {
-        self.web.as_ref().filter(|_| role == Role::Scout)
+        self.web.as_ref().filter(|_| matches!(role, Role::Scout | Role::Researcher))
     }
 }
 
 impl Agent {
     pub fn has_price(&self) -> bool {
         self.setup.price.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn declared(backend: &str, base_url: Option<&str>) -> AgentDecl {
+        let agent: Value = json!({"backend": backend, "model": "m", "base_url": base_url});
+        serde_json::from_value(agent).unwrap()
+    }
+
+    #[test]
+    fn web_tools_are_for_those_who_look_things_up() {
+        let web = WebDecl {
+            search: true,
+            fetch: true,
+            max_uses: None,
+            allowed_domains: Vec::new(),
+            blocked_domains: Vec::new(),
+        };
+        let setup = Setup { web: Some(web), ..Setup::default() };
+        let who: Vec<Role> = Role::ALL.into_iter().filter(|role| setup.web_for(*role).is_some()).collect();
+        assert_eq!(who, [Role::Scout, Role::Researcher]);
+        assert!(Role::ALL.into_iter().all(|role| Setup::default().web_for(role).is_none()));
+    }
+
+    #[test]
+    fn the_key_of_a_service_does_not_go_to_a_server_on_this_machine() {
+        assert_eq!(usual_variable(&declared("openai", Some("https://api.openai.com/v1"))), Some("OPENAI_API_KEY"));
+        for local in ["http://127.0.0.1:11434/v1", "http://localhost:8000/v1", "http://[::1]:1/v1"] {
+            assert_eq!(usual_variable(&declared("openai", Some(local))), None, "{local}");
+        }
+        assert_eq!(usual_variable(&declared("anthropic", None)), Some("ANTHROPIC_API_KEY"));
     }
 }

@@ -128,3 +128,57 @@ fn web_uses(web: &WebDecl) -> u32 {
 pub(super) fn searches(role: Role, setup: &Setup) -> u32 {
     setup.web_for(role).filter(|web| web.search).map_or(0, web_uses)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::CacheTtl;
+    use crate::agent::Thinking;
+
+    /// Whatever a call is for, its first request is one that the vendor's types describe.
+    #[test]
+    fn the_request_of_every_purpose_fits_the_schema() {
+        let schema = include_str!("../../tests/fixtures/messages-request.schema.json");
+        let schema: Value = serde_json::from_str(schema).unwrap();
+        let schema = jsonschema::validator_for(&schema).unwrap();
+        let web = WebDecl {
+            search: true,
+            fetch: true,
+            max_uses: Some(3),
+            allowed_domains: vec!["example.org".into()],
+            blocked_domains: Vec::new(),
+        };
+        let setup = Setup { web: Some(web), ..Setup::default() };
+        let mut with_web = 0;
+        for (purpose, held) in Purpose::ALL.into_iter().flat_map(|purpose| [(purpose, true), (purpose, false)]) {
+            let web = setup.web_for(purpose.role());
+            with_web += usize::from(web.is_some());
+            let request = Request {
+                model: "claude-opus-5-5".into(),
+                max_tokens: 1_000,
+                system: "You are one of them.".into(),
+                tools: RawValue::from_string(tools_json(purpose, web, held)).unwrap(),
+                messages: vec![Arc::from(
+                    RawValue::from_string(json!({"role": "user", "content": "Go."}).to_string()).unwrap(),
+                )],
+                thinking: Some(Thinking::summarized()),
+                effort: Some("high".into()),
+                cache: CacheTtl::declared(None),
+            };
+            let body: Value = serde_json::from_slice(&request.body()).unwrap();
+            let faults: Vec<String> =
+                schema.iter_errors(&body).map(|e| format!("{}: {e}", e.instance_path())).collect();
+            assert!(faults.is_empty(), "{purpose}: {faults:#?}");
+            let names: Vec<&str> =
+                body["tools"].as_array().unwrap().iter().filter_map(|t| t["name"].as_str()).collect();
+            let mut once = names.clone();
+            once.sort_unstable();
+            once.dedup();
+            assert_eq!(once.len(), names.len(), "{purpose}: two tools of one name in {names:?}");
+            if let Some(closing) = purpose.closing() {
+                assert!(names.contains(&closing.name()), "{purpose}: {names:?}");
+            }
+        }
+        assert!(with_web > 0, "the schema saw no web tool");
+    }
+}

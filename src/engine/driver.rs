@@ -3,6 +3,7 @@
 //! The driver decides nothing. It holds what cannot be folded (connections, caches, the watch for stop
 //! signals); losing all of it loses no truth.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -19,6 +20,7 @@ use crate::machine::next::{self, Playbook, Todo};
 use crate::machine::run::RunState;
 use crate::machine::step::{self, Input};
 use crate::model::budget::{self, Exhausted, Spent};
+use crate::model::decision::DecisionId;
 use crate::playbook;
 use crate::tool::permission::Rules;
 use crate::tool::tree::TreeCache;
@@ -74,6 +76,8 @@ pub struct Driver<'a> {
     pub(super) retry_now: bool,
     /// Since when a person is waited for, in this process.
     pub(super) waiting_since: Option<Instant>,
+    /// Decisions whose answer an agent program got from this engine: leave to act once is given once.
+    pub(super) handed_out: BTreeSet<DecisionId>,
     /// The evidence of the iterations so far, so that the manifest need not be rendered from scratch.
     pub(super) manifest: Vec<render::Listed>,
     pub(super) playbook: &'static dyn Playbook,
@@ -103,6 +107,7 @@ impl<'a> Driver<'a> {
             waiting_for_server: false,
             retry_now: false,
             waiting_since: None,
+            handed_out: BTreeSet::new(),
             manifest: Vec::new(),
             playbook,
         })

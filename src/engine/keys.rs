@@ -144,7 +144,7 @@ fn from_file(name: &str, path: &Path, workspace: &Path) -> Result<Key, EngineErr
 }
 
 /// `~/` is the home directory.
-pub(super) fn expand(path: &str) -> PathBuf {
+pub fn expand(path: &str) -> PathBuf {
     match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
         (Some(rest), Some(home)) => PathBuf::from(home).join(rest),
         (Some(_) | None, _) => PathBuf::from(path),

@@ -130,9 +130,8 @@ impl Driver<'_> {
             rule: permission.rule().to_owned(),
         };
         let manner = if tool_use.malformed {
-            let text =
-                format!("{{\"INVALID_JSON\": {input}}}: send the input as one JSON object that fits the schema.");
-            Manner::Close(vec![self.refusal(&intended, &text)?])
+            // The documented form: what it wrote, as data. The stored reply has that in the input's place already.
+            Manner::Close(vec![self.refusal(&intended, &input.to_string())?])
         } else if input.to_string().len() > MAX_INPUT {
             let text = format!("The input has more than {MAX_INPUT} bytes. Send less at a time.");
             Manner::Close(vec![self.refusal(&intended, &text)?])

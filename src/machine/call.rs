@@ -3,7 +3,7 @@
 //! Not here: sending, waiting, running tools. [`CallState::next`] says what comes next from the state
 //! alone, so that a conversation interrupted anywhere goes on from the same message.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
@@ -15,9 +15,9 @@ use super::event::{
     ToolUse, Usage,
 };
 
-/// Asked this often for a missing report, then the agent's part is over.
+/// Asked this often for a missing report, or for anything at all, then the agent's part is over.
 const MAX_REPORT_REMINDERS: u32 = 2;
-/// Sent back this often after a pause or an empty reply.
+/// Sent back this often after a pause of the server.
 const MAX_CONTINUATIONS: u32 = 10;
 /// Malformed tool calls in a row before the agent's part is over.
 const MAX_MALFORMED: u32 = 3;
@@ -82,6 +82,9 @@ pub struct CallState {
     /// Reports of the latest reply that were accepted, by the id of their tool call.
     accepted: Vec<String>,
     pub reminders: u32,
+    /// Asked to say anything at all after an empty reply.
+    pub nudges: u32,
+    /// Sent back unchanged because the server paused. Its doing, so it uses up no reminder.
     pub continuations: u32,
     pub malformed: u32,
     /// max_tokens was doubled this often.
@@ -96,6 +99,9 @@ pub struct CallState {
     pub failed: Option<(String, String)>,
     /// Calls in a row that the rules or a person denied.
     pub denied: u32,
+    /// The ids of all tool calls so far: a conversation with one of them twice would be refused.
+    ids: BTreeSet<String>,
+    repeats_id: bool,
     same: u32,
     last_outcome: Option<(String, Digest, Digest)>,
 }
@@ -136,6 +142,7 @@ impl CallState {
             report_accepted: false,
             accepted: Vec::new(),
             reminders: 0,
+            nudges: 0,
             continuations: 0,
             malformed: 0,
             raised: 0,
@@ -144,6 +151,8 @@ impl CallState {
             used: Usage::default(),
             failed: None,
             denied: 0,
+            ids: BTreeSet::new(),
+            repeats_id: false,
             same: 0,
             last_outcome: None,
         }
@@ -202,7 +211,7 @@ impl CallState {
                 match extended.why {
                     ExtendedBecause::ToolResults => {}
                     ExtendedBecause::ReportMissing => self.reminders += 1,
-                    ExtendedBecause::EmptyReply => self.continuations += 1,
+                    ExtendedBecause::EmptyReply => self.nudges += 1,
                 }
             }
             _ => {}
@@ -226,6 +235,9 @@ impl CallState {
                 self.continuations += 1;
             }
             ReplyMove::RunTools => {
+                for tool_use in &reply.tool_uses {
+                    self.repeats_id |= !self.ids.insert(tool_use.id.clone());
+                }
                 self.messages.push(reply.message);
                 self.tools = reply
                     .tool_uses
@@ -316,6 +328,11 @@ impl CallState {
         if self.same >= MAX_SAME {
             return CallTodo::End(AgentEnd::Stuck);
         }
+        // Nobody can tell which result belongs to which call, and no server takes such a conversation: nothing of
+        // the reply runs. What an earlier engine had announced is still closed.
+        if self.repeats_id {
+            return self.open_tool().unwrap_or(CallTodo::End(AgentEnd::Malformed));
+        }
         let Some(reply) = &self.reply else {
             return self.ask();
         };
@@ -346,7 +363,7 @@ impl CallState {
     }
 
     fn remind(&self, why: ExtendedBecause) -> CallTodo {
-        if self.reminders + self.continuations >= MAX_REPORT_REMINDERS {
+        if self.reminders + self.nudges >= MAX_REPORT_REMINDERS {
             return CallTodo::End(AgentEnd::NoReport);
         }
         CallTodo::Remind(why)

@@ -159,6 +159,8 @@ fn broke() -> Stage {
 fn a_spend_limit_that_was_raised() {
     let stage = broke();
     assert_eq!(kind(&stage), "spend_limit");
+    // The scout's, and the one that was refused: nothing is tried while a person is waited for.
+    assert_eq!(stage.count("llm.requested"), 2);
     answer(&stage, &["retry"]);
     ends_well(&stage);
     assert_eq!(stage.count("llm.failed"), 1);

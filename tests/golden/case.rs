@@ -203,9 +203,8 @@ impl Case {
 
     /// Starts the run and does not wait for it.
     pub fn start(self) -> Running {
-        let mut command = self.written().command(&["run", "--headless"]);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        Running { bench: self.bench, child }
+        self.written();
+        Running::of(self.bench, &["run", "--headless"])
     }
 
     /// Puts this case's script into the workspace of a run that was made by another one.
@@ -278,6 +277,27 @@ pub struct Running {
 }
 
 impl Running {
+    pub fn of(bench: Bench, arguments: &[&str]) -> Self {
+        let mut command = bench.command(arguments);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Self { bench, child }
+    }
+
+    /// Ends the engine as a crash would.
+    pub fn killed(mut self) -> Bench {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.bench
+    }
+
+    /// Waits until a decision of this name waits for its answer.
+    pub fn wait_for_decision(&self, id: &str) {
+        wait_until(|| {
+            let inbox = self.bench.nightloop(&["inbox"]);
+            inbox.code == 0 && inbox.stdout.split_whitespace().any(|word| word == id)
+        });
+    }
+
     /// Waits until a process with exactly this command line works in the workspace. A shell that will start it
     /// later has the words in its own command line too.
     pub fn wait_for_process(&self, command: &str) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::case::{Case, solver_report, write};
+use crate::case::{Case, sh, solver_report, write};
 use crate::sealed::{Expect, check};
 
 fn classes(ran: &crate::case::Ran) -> Vec<String> {
@@ -42,9 +42,95 @@ fn a_malformed_tool_call_is_refused_and_told() {
     let bad = json!({"calls": [{"tool": "write_file", "raw_input": "{\"path\": \"x"}]});
     let ran = Case::two_steps().turns("solver", 0, json!([bad, good[0]])).run();
     check(&ran, &Expect::exact(&["0.5", "0"]));
-    let refused = ran.events("tool.finished").iter().filter(|data| data["outcome"] == "refused").count();
-    assert_eq!(refused, 1);
+    let refused: Vec<Value> =
+        ran.events("tool.finished").into_iter().filter(|data| data["outcome"] == "refused").collect();
+    assert_eq!(refused.len(), 1);
+    // The documented form: what it wrote, as data, and nothing around it.
+    let told: Value = serde_json::from_str(told(&refused[0])).unwrap();
+    assert_eq!(told, json!({"INVALID_JSON": "{\"path\": \"x"}));
     assert!(!ran.bench.workspace.join("x").exists());
+}
+
+/// The short text that a model got as the result of a call.
+fn told(finished: &Value) -> &str {
+    finished["text"]["inline"].as_str().unwrap_or_else(|| panic!("{finished}"))
+}
+
+/// A tool call with an id of our choice, as a server would send it.
+fn with_id(id: &str, call: Value) -> Value {
+    json!({"type": "tool_use", "id": id, "name": call["tool"], "input": call["input"]})
+}
+
+/// Calls of the first solver that were announced, and replies that it gave.
+fn of_first_solver(ran: &crate::case::Ran) -> (usize, usize) {
+    let count = |kind| ran.events(kind).iter().filter(|data| data["call"] == "it0.solver").count();
+    (count("tool.intended"), count("llm.responded"))
+}
+
+/// Which result would belong to which call? A server refuses such a conversation, so it ends here.
+#[test]
+fn one_id_for_two_calls_ends_the_agent_and_runs_neither() {
+    let twice =
+        json!({"blocks": [with_id("t1", write("a", "1\n")), with_id("t1", write("b", "1\n"))], "stop": "tool_use"});
+    let ran = without_solver(json!([twice, {"calls": [write("a", "1\n")]}])).run();
+    check(&ran, &Expect::exact(&["1", "0.5", "0"]));
+    assert_eq!(of_first_solver(&ran), (0, 1));
+    assert!(ran.agents_md().contains("[A] solver sent malformed tool calls"), "{}", ran.agents_md());
+}
+
+#[test]
+fn an_id_from_an_earlier_reply_ends_the_agent() {
+    let turn = |call: Value| json!({"blocks": [with_id("t1", call)], "stop": "tool_use"});
+    let ran = without_solver(json!([turn(sh("true")), turn(write("a", "1\n")), {"calls": [write("a", "1\n")]}])).run();
+    check(&ran, &Expect::exact(&["1", "0.5", "0"]));
+    assert_eq!(of_first_solver(&ran), (1, 2), "the first call ran, the second did not");
+    assert!(ran.agents_md().contains("[A] solver sent malformed tool calls"), "{}", ran.agents_md());
+}
+
+#[test]
+fn an_input_of_more_than_a_mebibyte_is_refused() {
+    let good = Case::two_steps().default_turns("solver", 0);
+    let big = json!({"calls": [write("big", &"x".repeat((1 << 20) + 1))]});
+    let ran = Case::two_steps().turns("solver", 0, json!([big, good[0]])).run();
+    check(&ran, &Expect::exact(&["0.5", "0"]));
+    let finished = ran.events("tool.finished");
+    let refused: Vec<&Value> = finished.iter().filter(|data| data["outcome"] == "refused").collect();
+    assert_eq!(refused.len(), 1, "{finished:?}");
+    assert!(told(refused[0]).contains("more than 1048576 bytes"), "{}", refused[0]);
+    assert!(!ran.bench.workspace.join("big").exists());
+}
+
+/// Some models write a call into their text. Words are words.
+#[test]
+fn text_that_looks_like_a_tool_call_is_not_run() {
+    let block = json!({"type": "tool_use", "id": "t1", "name": "write_file", "input": {"path": "a", "content": "1"}});
+    let xml = "<function_calls><invoke name=\"bash\"><parameter name=\"command\">touch a</parameter></invoke></function_calls>";
+    let fenced = format!("```json\n{block}\n```\n{xml}");
+    let ran = without_solver(json!([{"text": block.to_string()}, {"text": xml}, {"text": fenced}])).run();
+    check(&ran, &Expect::exact(&["1", "0.5", "0"]));
+    assert_eq!(of_first_solver(&ran), (0, 3));
+    assert!(ran.agents_md().contains("[A] solver ended without a report"), "{}", ran.agents_md());
+}
+
+/// The server's pauses are no fault of the agent: it is still reminded of its report, twice.
+#[test]
+fn pauses_of_the_server_use_up_no_reminder() {
+    let good = Case::two_steps().default_turns("solver", 0);
+    let pause = json!({"text": "One moment.", "stop": "pause_turn"});
+    let talk = json!({"text": "Thinking aloud."});
+    let ran = Case::two_steps().turns("solver", 0, json!([pause, pause, pause, talk, talk, good[0]])).run();
+    check(&ran, &Expect::exact(&["0.5", "0"]));
+    let reminded = ran.events("conversation.extended").iter().filter(|data| data["why"] == "report_missing").count();
+    assert_eq!(reminded, 2);
+}
+
+/// But a server that pauses for ever is not waited for.
+#[test]
+fn pauses_without_end_end_the_agent() {
+    let pause = json!({"text": "One moment.", "stop": "pause_turn"});
+    let ran = without_solver(Value::Array(vec![pause; 20])).run();
+    check(&ran, &Expect::exact(&["1", "0.5", "0"]));
+    assert_eq!(of_first_solver(&ran), (0, 11));
 }
 
 /// An iteration 0 without a solver: `b`, then `a`.

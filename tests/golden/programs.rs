@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::case::{Case, Ran, no_survivor};
+use crate::case::{Case, Ran, Running, no_survivor};
 use crate::sealed::{Expect, check};
 
 fn fake(name: &str) -> PathBuf {
@@ -118,6 +118,22 @@ fn a_silent_program_is_ended_with_everything_it_started() {
     let ran = Ran { bench: case.bench, ended };
     check(&ran, &exact());
     assert!(ran.events("llm.failed")[0]["message"].as_str().unwrap().contains("wrote nothing"));
+    no_survivor(&ran);
+}
+
+/// It is never silent, so only the limit of the whole turn ends it.
+#[test]
+fn a_program_that_talks_on_is_ended_when_its_turn_has_taken_too_long() {
+    let agent = json!({"backend": "command", "command": ["./talker"], "turn_seconds": 1});
+    let case = loop_with(agent).declare("budget", json!({"max_iterations": 1}));
+    let ran = scripted(case, "talker", "cat >/dev/null; while :; do echo and another thing; sleep 0.1; done").run();
+    let failed = ran.events("llm.failed");
+    let calls: Vec<&str> = failed.iter().map(|data| data["call"].as_str().unwrap()).collect();
+    assert_eq!(calls, ["it0.scout", "it0.solver"], "each once, and never again");
+    for data in &failed {
+        assert_eq!(data["class"], "fatal", "{data}");
+        assert!(data["message"].as_str().unwrap().contains("its turn may take 1 s"), "{data}");
+    }
     no_survivor(&ran);
 }
 
@@ -243,6 +259,50 @@ fn leave_that_an_agent_asks_for_is_denied_when_nobody_is_there() {
     assert!(ran.events("decision.asked").is_empty());
     let said = acts.iter().filter_map(|act| act["said"]["text"].as_str()).collect::<String>();
     assert!(said.contains("The answer is nope.") && said.contains("done asking"), "{said}");
+}
+
+/// Where a program asked: (call, turn), in the order of the decisions.
+fn asked_from(ran: &Ran) -> Vec<(String, u64)> {
+    let asked = ran.events("decision.asked");
+    let by = asked.iter().map(|data| &data["asked_by"]);
+    by.map(|by| (by["call"].as_str().unwrap().to_owned(), by["turn"].as_u64().unwrap())).collect()
+}
+
+/// "Once" is for the ask that was answered: neither the same turn nor a later one gets it again.
+#[test]
+fn leave_for_once_is_asked_for_again() {
+    let agent = json!({"backend": "acp", "command": [acp_agent(), "ask", "ask", "say=done_asking"]});
+    let run = loop_with(agent).declare("decisions", json!({"mode": "wait"})).start();
+    for (id, answer) in [("d1", "allow"), ("d2", "allow"), ("d3", "deny"), ("d4", "quit")] {
+        run.wait_for_decision(id);
+        run.bench.nightloop(&["answer", id, answer]).expect(0);
+    }
+    let ran = run.wait();
+    // The third stands in the turn that was to bring the report; what was denied is denied for the whole call.
+    let (first, second) = (("it0.scout".to_owned(), 0), ("it0.scout".to_owned(), 1));
+    assert_eq!(asked_from(&ran), [first.clone(), first, second, ("it0.solver".to_owned(), 0)]);
+    let said = acts(&ran).iter().filter_map(|act| act["said"]["text"].as_str().map(str::to_owned)).collect::<String>();
+    assert_eq!(said.matches("The answer is yes!.").count(), 2, "{said}");
+    no_survivor(&ran);
+}
+
+/// What was answered while no engine was there reaches the turn that is begun again, once.
+#[test]
+fn leave_given_while_the_engine_was_away_is_used_once() {
+    let agent = json!({"backend": "acp", "command": [acp_agent(), "ask", "ask", "say=done_asking"]});
+    let run = loop_with(agent).declare("decisions", json!({"mode": "wait"})).start();
+    run.wait_for_decision("d1");
+    let bench = run.killed();
+    bench.nightloop(&["answer", "d1", "allow"]).expect(0);
+    let run = Running::of(bench, &["resume"]);
+    run.wait_for_decision("d2");
+    run.bench.nightloop(&["answer", "d2", "quit"]).expect(0);
+    let ran = run.wait();
+    assert_eq!(asked_from(&ran), [("it0.scout".to_owned(), 0), ("it0.scout".to_owned(), 0)]);
+    let noted =
+        acts(&ran).iter().filter_map(|act| act["noted"]["text"].as_str().map(str::to_owned)).collect::<Vec<_>>();
+    assert!(noted.iter().any(|text| text.contains("allowed (as in d1)")), "{noted:?}");
+    no_survivor(&ran);
 }
 
 /// A role that only reads cannot write, whatever the program does: the sandbox holds it, not its word.

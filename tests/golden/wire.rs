@@ -132,7 +132,7 @@ fn every_request_is_one_that_the_vendors_types_describe() {
         assert!(count(pointer, value.clone()) > 0, "no request with {pointer} = {value}");
     }
     let has_web = |body: &&Value| body["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "web_search");
-    assert!(seen.iter().filter(has_web).count() > 0 && !seen.iter().all(|body| has_web(&body)), "only for the scout");
+    assert!(seen.iter().filter(has_web).count() > 0 && !seen.iter().all(|body| has_web(&body)), "not for everybody");
     assert!(seen.iter().any(|body| body.get("cache_control").is_none()));
     // For a look with the vendor's own types, by hand.
     if let Some(path) = std::env::var_os("NIGHTLOOP_KEEP_REQUESTS") {

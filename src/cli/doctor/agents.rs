@@ -5,7 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::agent::cassette;
+use crate::agent::models::Catalogue;
 use crate::agent::rehearsal::{Script, Tape};
+use crate::engine::backends;
+use crate::engine::keys;
+use crate::engine::program::Program;
 use crate::model::loop_file::{AgentDecl, Auth, BackendName, LoopFile};
 
 use super::{Findings, programs};
@@ -17,15 +21,21 @@ const ONLINE_LIMIT: Duration = Duration::from_secs(10);
 const MAX_LIST: usize = 1024 * 1024;
 
 pub async fn look(here: &Path, file: &LoopFile, online: bool, findings: &mut Findings) {
+    let catalogue = backends::catalogue().map_err(|error| error.to_string());
+    if let Err(why) = &catalogue {
+        findings.note(Err(why.clone()), "your own models");
+    }
+    let catalogue = catalogue.ok();
+    let limited = file.budget.max_cost_usd.is_some();
     for (name, agent) in file.agents.iter() {
         match agent.backend {
             BackendName::Anthropic | BackendName::Openai => {
                 server(here, name, agent, online, findings).await;
-                price(name, agent, file.budget.max_cost_usd.is_some(), findings);
+                price(name, priced_by(agent, catalogue.as_ref()), limited, findings);
             }
             BackendName::Command | BackendName::Acp => {
                 programs::declared(here, name, agent, findings).await;
-                price(name, agent, file.budget.max_cost_usd.is_some(), findings);
+                price(name, priced_by(agent, catalogue.as_ref()), limited, findings);
             }
             BackendName::Rehearsal => script(here, name, agent, findings),
         }
@@ -44,17 +54,31 @@ fn script(here: &Path, name: &str, agent: &AgentDecl, findings: &mut Findings) {
     findings.note(read, &format!("agent {name}: script {script}"));
 }
 
+/// What the cost of an agent is counted by, as the engine would: `None` where nothing is known.
+fn priced_by(agent: &AgentDecl, catalogue: Option<&Catalogue>) -> Option<String> {
+    if agent.price.is_some() {
+        return Some("a declared price".to_owned());
+    }
+    match agent.backend {
+        BackendName::Command | BackendName::Acp => {
+            Program::of(agent, None).tells_cost().then(|| "it tells its cost itself".to_owned())
+        }
+        BackendName::Anthropic | BackendName::Openai | BackendName::Rehearsal => {
+            let model = agent.model.as_deref().unwrap_or_default();
+            catalogue?.price(model).map(|_| format!("the price of {model} is known"))
+        }
+    }
+}
+
 /// A limit in money needs a price.
-fn price(name: &str, agent: &AgentDecl, limited: bool, findings: &mut Findings) {
-    match (&agent.price, limited) {
-        (Some(_), _) => findings.note(Ok(()), &format!("agent {name}: a declared price")),
+fn price(name: &str, known: Option<String>, limited: bool, findings: &mut Findings) {
+    match (known, limited) {
+        (Some(how), _) => findings.note(Ok(()), &format!("agent {name}: {how}")),
         (None, true) => {
             let why = "unknown, and max_cost_usd is set; declare `price: { input: \"…\", output: \"…\" }`";
             findings.note(Err(why.to_owned()), &format!("agent {name}: its price"));
         }
-        (None, false) => {
-            findings.remark(format!("agent {name}: no declared price, so its cost may be shown as unknown"))
-        }
+        (None, false) => findings.remark(format!("agent {name}: its price is unknown, and so its cost will be")),
     }
 }
 
@@ -77,8 +101,10 @@ fn key(here: &Path, agent: &AgentDecl, host: &str) -> Key {
     if let Some(file) = &agent.api_key_file {
         return key_file(here, file);
     }
-    let usual = if agent.backend == BackendName::Openai { "OPENAI_API_KEY" } else { "ANTHROPIC_API_KEY" };
-    let variable = agent.api_key_env.as_deref().unwrap_or(usual);
+    // The engine's own rule: what it would not send, is not sent from here.
+    let Some(variable) = agent.api_key_env.as_deref().or_else(|| backends::usual_variable(agent)) else {
+        return Key::NotNeeded;
+    };
     match std::env::var(variable).ok().filter(|key| !key.is_empty()) {
         Some(value) => Key::Found { from: format!("the variable {variable}"), value: Some(value) },
         None if agent.api_key_env.is_none() && is_local(host) => Key::NotNeeded,
@@ -88,18 +114,17 @@ fn key(here: &Path, agent: &AgentDecl, host: &str) -> Key {
 
 fn key_file(here: &Path, file: &str) -> Key {
     use std::os::unix::fs::PermissionsExt as _;
-    let path = Path::new(file);
+    let path = keys::expand(file);
     let inside = path.canonicalize().is_ok_and(|path| here.canonicalize().is_ok_and(|here| path.starts_with(here)));
     if inside {
         return Key::Missing(format!("{file} is in the workspace, where every tool can read it; move it out"));
     }
-    let open = std::fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0);
-    match std::fs::read_to_string(path).map(|text| text.lines().next().unwrap_or_default().trim().to_owned()) {
+    let open = std::fs::metadata(&path).is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0);
+    match std::fs::read_to_string(&path).map(|text| text.lines().next().unwrap_or_default().trim().to_owned()) {
         Ok(line) if line.is_empty() => Key::Missing(format!("the first line of {file} is empty")),
-        Ok(line) => {
-            let others = if open { ", which others can read: chmod 600" } else { "" };
-            Key::Found { from: format!("the file {file}{others}"), value: Some(line) }
-        }
+        // The engine refuses it, too.
+        Ok(_) if open => Key::Missing(format!("{file} can be read by others; chmod 600 {}", path.display())),
+        Ok(line) => Key::Found { from: format!("the file {file}"), value: Some(line) },
         Err(error) => Key::Missing(format!("{file}: {error}")),
     }
 }

@@ -21,10 +21,15 @@ fn checkup(profile: ProgramProfile) -> Option<Checkup> {
     (profile != ProgramProfile::Plain).then(|| cli::checkup(profile))
 }
 
-/// Where a sign-in was found. Never what it is.
-fn signed_in(checkup: &Checkup) -> Option<String> {
-    let set = |name: &&&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    if let Some(variable) = checkup.signed_in_variables.iter().find(set) {
+/// The variables with a key that are set here and that the program would see.
+fn key_variable(checkup: &Checkup, passed: impl Fn(&str) -> bool) -> Option<&'static str> {
+    let set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    checkup.signed_in_variables.iter().copied().find(|name| set(name) && passed(name))
+}
+
+/// Where a sign-in was found. Never what it is. A variable counts only where the program would see it.
+fn signed_in(checkup: &Checkup, passed: impl Fn(&str) -> bool) -> Option<String> {
+    if let Some(variable) = key_variable(checkup, passed) {
         return Some(format!("by the variable {variable}"));
     }
     let home = std::env::var_os("HOME").map(PathBuf::from)?;
@@ -45,10 +50,17 @@ pub(super) async fn declared(here: &Path, name: &str, agent: &AgentDecl, finding
         Ok(version) => findings.note(Ok(()), &format!("{what} ({version})")),
         Err(why) => findings.note(Err(why), &what),
     }
-    match signed_in(&checkup) {
-        Some(how) => findings.note(Ok(()), &format!("agent {name}: signed in {how}")),
+    let passed = |variable: &str| agent.env.iter().any(|declared| declared == variable);
+    match (signed_in(&checkup, passed), key_variable(&checkup, |_| true)) {
+        (Some(how), _) => findings.note(Ok(()), &format!("agent {name}: signed in {how}")),
+        (None, Some(variable)) => {
+            let hint = format!("{variable} is set, but not passed on; add `env: [{variable}]`");
+            findings.remark(format!("agent {name}: no sign-in of {program} was found; {hint}"));
+        }
         // It may keep its sign-in where we do not look: a system's keyring, for one.
-        None => findings.remark(format!("agent {name}: no sign-in of {program} was found; sign in with it once")),
+        (None, None) => {
+            findings.remark(format!("agent {name}: no sign-in of {program} was found; sign in with it once"));
+        }
     }
 }
 
@@ -57,8 +69,8 @@ pub(super) async fn installed(here: &Path, declared: &[ProgramProfile], findings
     for profile in ProgramProfile::ALL.into_iter().filter(|profile| !declared.contains(profile)) {
         let (Some(checkup), Ok(path)) = (checkup(profile), find(profile.name())) else { continue };
         let version = version(here, &path, &checkup.version_argv).await.unwrap_or_else(|why| why);
-        let signed =
-            signed_in(&checkup).map_or_else(|| "no sign-in found".to_owned(), |how| format!("signed in {how}"));
+        let signed = signed_in(&checkup, |_| true)
+            .map_or_else(|| "no sign-in found".to_owned(), |how| format!("signed in {how}"));
         findings.remark(format!("{} is installed ({version}; {signed})", profile.name()));
     }
 }

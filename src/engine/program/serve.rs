@@ -1,7 +1,7 @@
 //! What a program wants from us in the middle of its turn: our tools, and leave to act.
 //!
 //! Not here: running the turn. Invariants: what the program is told is recorded before it is told; one decision is
-//! open at a time, the rest waits in order; where nobody is waited for, the answer is no.
+//! open at a time, the rest waits in order; where nobody is waited for, the answer is no; a "once" is handed out once.
 
 use std::time::Duration;
 
@@ -144,16 +144,21 @@ impl Driver<'_> {
         let critical = is_critical(&rule);
         let operator = &self.session.state.operator;
         let same = |decision: &&Decision| matches!(&decision.request, Request::Permission { tool: t, command: c, .. } if *t == tool && *c == what);
+        let handed_out = &self.handed_out;
         let before = operator.decisions.iter().rev().filter(same).find_map(|decision| {
-            let of_this_call = decision.asked_by.as_ref().is_some_and(|by| by.call == attendance.key);
+            let by = decision.asked_by.as_ref().filter(|by| by.call == attendance.key);
+            // An answer that came while no program was there to hear it is for the turn that asked, begun again by
+            // another engine. One that this engine handed out is used up: "once" does not become "always".
+            let unheard = by.is_some_and(|by| by.turn == attendance.number) && !handed_out.contains(&decision.id);
             match decision.closed_with()? {
                 Answer::AllowAlways if !critical => Some((decision.id, Allowed::Always)),
-                Answer::Allow if of_this_call => Some((decision.id, Allowed::Once)),
-                Answer::Deny if of_this_call => Some((decision.id, Allowed::No)),
+                Answer::Allow | Answer::AllowAlways if unheard => Some((decision.id, Allowed::Once)),
+                Answer::Deny if by.is_some() => Some((decision.id, Allowed::No)),
                 _ => None,
             }
         });
         if let Some((id, allowed)) = before {
+            self.handed_out.insert(id);
             return self.permission_told(attendance, ask, allowed, &format!("as in {id}")).await;
         }
         if operator.patience.mode == Mode::Stop || operator.decisions.len() >= MAX_DECISIONS {
@@ -248,6 +253,7 @@ impl Driver<'_> {
                     Answer::AllowAlways => Allowed::Always,
                     _ => Allowed::No,
                 };
+                self.handed_out.insert(id);
                 self.permission_told(attendance, ask, allowed, &format!("{id} by {by}")).await?;
             }
         }

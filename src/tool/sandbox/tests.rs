@@ -85,3 +85,28 @@ async fn what_is_sealed_stays_as_it_is_and_the_rest_may_be_written() {
     assert_eq!(std::fs::read_to_string(ws.join("PRD.md")).unwrap(), "all of it");
     assert_eq!(run(&[], "echo exit 0 > checks/a.sh").await, End::Exited(0));
 }
+
+/// In a process of its own: it cannot be taken back.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_engine_closes_itself_to_others() {
+    const HELPER: &str = "NIGHTLOOP_TEST_HARDEN";
+    if std::env::var_os(HELPER).is_some() {
+        use rustix::process::{DumpableBehavior, Resource, dumpable_behavior, getrlimit};
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::Dumpable, "nothing would be shown otherwise");
+        harden_ourselves();
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
+        let core = getrlimit(Resource::Core);
+        assert_eq!((core.current, core.maximum), (Some(0), Some(0)));
+        println!("hardened");
+        return;
+    }
+    let name = "tool::sandbox::tests::the_engine_closes_itself_to_others";
+    let helper = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture", "--test-threads=1"])
+        .env(HELPER, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&helper.stdout);
+    assert!(helper.status.success() && said.contains("hardened"), "{said}{}", String::from_utf8_lossy(&helper.stderr));
+}
