@@ -289,6 +289,23 @@ fn a_playbook_that_our_script_does_not_know_is_refused_before_anything_is_copied
     bench.nightloop(&["rehearse", "--script", script.to_str().unwrap()]).expect(0);
 }
 
+#[test]
+fn items_and_microloops_are_rehearsed_with_our_own_script() {
+    for (name, file, content) in [
+        ("prd", "prd.json", include_str!("../assets/demo/prd/prd.json")),
+        ("micro", "sample.txt", include_str!("../assets/demo/micro/sample.txt")),
+    ] {
+        let declared = format!(
+            "spec: \"1.0\"\nplaybook: {name}\ngoal: \"x\"\nacceptance_criteria:\n  - {{ id: sound, text: \"It is.\", \
+             check: [\"true\"] }}\nhalting_certificates: [EXACT]\nsandbox: {{ mode: off }}\nagents:\n  \
+             model: {{ backend: rehearsal, script: none.yaml }}\n"
+        );
+        let bench = Bench::new().file("loop.yaml", &declared).file(file, content);
+        let ended = bench.nightloop(&["rehearse"]).expect(0);
+        assert!(ended.stdout.contains("stuck") || ended.stdout.contains("decide"), "{name}: {}", ended.stdout);
+    }
+}
+
 /// Beside role prompt and capsule, what we say to an agent in its first message is short.
 #[test]
 fn our_own_words_around_the_capsule_are_few() {
