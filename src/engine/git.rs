@@ -22,6 +22,7 @@ use crate::evidence::store::Durability;
 use crate::journal;
 use crate::machine::event::{GitFacts, GitFinished, GitIntended, GitOperation, IterationUndone};
 use crate::machine::run::RunState;
+use crate::model::loop_file::Playbook;
 use crate::model::value::settings::{GitMode, GitSettings};
 
 use self::change::{Done, Span, Work};
@@ -49,8 +50,13 @@ impl Job {
             workspace,
             run: run.run().as_str().to_owned(),
             name: run.loop_file().name.clone().unwrap_or_else(|| "loop".to_owned()),
-            settings: run.value_settings().git.clone(),
-            documents: [&run.value_settings().vision, &run.value_settings().prd].map(|path| paths::plain(path)).into(),
+            settings: run.git_settings().clone(),
+            documents: match run.loop_file().playbook {
+                Playbook::Prd => vec![paths::plain(&run.loop_file().prd().file)],
+                Playbook::Swarm | Playbook::Value | Playbook::Micro => {
+                    [&run.value_settings().vision, &run.value_settings().prd].map(|path| paths::plain(path)).into()
+                }
+            },
             known: run.value.git.facts.clone(),
             stop,
         }

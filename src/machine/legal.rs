@@ -121,6 +121,9 @@ pub fn legal(state: &RunState, event: &Event) -> Result<(), String> {
         | Event::RetryRequested(_)
         | Event::ViewerAttached(_)
         | Event::ViewerDetached(_) => operator::legal(state, event),
+        Event::GitIntended(_) | Event::GitFinished(_) if state.loop_file().playbook == Playbook::Prd => {
+            only_in(&[SpawnSubagent, CheckHalting])
+        }
         of_value_playbook!() => {
             if state.loop_file().playbook != Playbook::Value {
                 return Err(format!("{} belongs to the value playbook", event.kind()));

@@ -20,7 +20,8 @@ use crate::model::report::Report;
 
 use super::document;
 use super::event::{
-    Event, ItemChosen, ItemSeen, ItemSettled, PassJudged, PassVerdict, Phase, PrdRead, Probe, ReadWhen, RouteDecided,
+    Event, GitFinished, GitOperation, ItemChosen, ItemSeen, ItemSettled, PassJudged, PassVerdict, Phase, PrdRead,
+    Probe, ReadWhen, RouteDecided,
 };
 use super::iteration::Iteration;
 use super::operator::{Decision, DecisionStatus};
@@ -50,6 +51,8 @@ pub struct PrdState {
     pub guarded: Option<u32>,
     /// What agents changed and nobody believed, by iteration.
     pub touched: BTreeMap<u32, Vec<String>>,
+    /// The latest iteration whose item was committed, or could not be.
+    pub committed: Option<u32>,
     /// How many items passed at the end of each iteration.
     pub passing: BTreeMap<u32, usize>,
 }
@@ -315,6 +318,13 @@ pub(super) fn apply(run: &mut RunState, event: &Event) -> Result<(), &'static st
         _ => return Err("it is no event of these playbooks"),
     }
     Ok(())
+}
+
+/// What passes is committed once, whatever came of it.
+pub(super) fn git_finished(run: &mut RunState, finished: &GitFinished) {
+    if run.state == State::CheckHalting && matches!(finished.operation, GitOperation::Commit { .. }) {
+        run.passes.prd.committed = run.current.as_ref().map(Iteration::number);
+    }
 }
 
 /// A person spoke: the file may be another one by now.

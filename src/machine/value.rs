@@ -12,9 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::decision::DecisionId;
 use crate::model::digest::Digest;
+use crate::model::loop_file::Playbook;
 use crate::model::purpose::{self, Purpose, Tool};
 use crate::model::value::guard;
 use crate::model::value::plan::TaskSource;
+use crate::model::value::settings::GitSettings;
 use crate::model::value::tools::{Discovery, HumanActionRequest, ResearchReport, StrategyChange, Structured};
 use crate::model::value::{
     Action, Gate, Outcome, Task, TaskStatus, ValueSettings, Verification, VerificationStatus, Vrc,
@@ -168,6 +170,8 @@ pub struct GitState {
     pub checkpoints: Vec<Checkpoint>,
     /// Rollbacks; a fix that was undone is none.
     pub restores: u32,
+    /// Why the repository cannot be used.
+    pub problem: Option<String>,
     /// Did the latest operation succeed? Then everything of the run was committed there.
     pub committed: bool,
     /// Where each iteration began on the branch, with everything before it committed.
@@ -343,6 +347,14 @@ impl RunState {
     pub fn value_settings(&self) -> &ValueSettings {
         static DEFAULTS: std::sync::LazyLock<ValueSettings> = std::sync::LazyLock::new(ValueSettings::default);
         self.loop_file().value.as_ref().unwrap_or(&DEFAULTS)
+    }
+
+    /// How the playbook uses a repository.
+    pub fn git_settings(&self) -> &GitSettings {
+        match self.loop_file().playbook {
+            Playbook::Prd => &self.loop_file().prd().git,
+            Playbook::Swarm | Playbook::Value | Playbook::Micro => &self.value_settings().git,
+        }
     }
 
     /// The gate that is open and its place among all of them, before the first iteration.

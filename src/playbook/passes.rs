@@ -67,7 +67,10 @@ impl Playbook for AuthorAndCritic {
             return Some(Todo::Proceed);
         }
         let unsettled = has_items(run) && run.passes.settled_in(number).is_none();
-        unsettled.then_some(Todo::Effect(Effect::SettleItem))
+        if unsettled {
+            return Some(Todo::Effect(Effect::SettleItem));
+        }
+        items::commit(run, number)
     }
 
     fn decide(&self, run: &RunState) -> Vec<Event> {

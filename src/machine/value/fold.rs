@@ -233,10 +233,12 @@ fn git_finished(run: &mut RunState, finished: &GitFinished) {
     } else if finished.operation == GitOperation::Prepare {
         // Looked at, and not to be used; the playbook decides whether the run may go on so.
         run.value.git.facts = Some(GitFacts { branch: None, ..finished.facts.clone() });
+        run.value.git.problem.clone_from(&finished.problem);
     }
     if let Some(step) = &mut run.value.step {
         step.git.push(finished.clone());
     }
+    super::super::passes::git_finished(run, finished);
 }
 
 /// An iteration begins: it can be taken back only if all before it is committed.

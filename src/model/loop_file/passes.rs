@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::detour::{self, DetourDecl};
-use crate::model::value::settings::Wrong;
+use crate::model::value::settings::{GitMode, GitSettings, Wrong};
 
 /// Attempts at one item between two words of a person.
 pub const LOOPS_PER_ITEM: u32 = 3;
@@ -29,11 +29,19 @@ pub struct PrdSettings {
     /// What is known of single items, by their ids.
     pub items: BTreeMap<String, ItemDecl>,
     pub detours: Vec<DetourDecl>,
+    /// Commits of what passes, on a branch of the run's own. Default off: nothing is committed.
+    pub git: GitSettings,
 }
 
 impl Default for PrdSettings {
     fn default() -> Self {
-        Self { file: "prd.json".to_owned(), park_and_continue: false, items: BTreeMap::new(), detours: Vec::new() }
+        Self {
+            file: "prd.json".to_owned(),
+            park_and_continue: false,
+            items: BTreeMap::new(),
+            detours: Vec::new(),
+            git: GitSettings { mode: GitMode::Off, ..GitSettings::default() },
+        }
     }
 }
 
@@ -105,6 +113,7 @@ impl PrdSettings {
                 return Err(("files", format!("item `{id}` names `{bad}`, which is no glob"), "e.g. [\"src/**\"]"));
             }
         }
+        self.git.check()?;
         check_detours(&self.detours)
     }
 

@@ -220,7 +220,7 @@ impl Default for GitSettings {
 }
 
 impl GitSettings {
-    fn check(&self) -> Result<(), Wrong> {
+    pub fn check(&self) -> Result<(), Wrong> {
         too_many("protected", self.protected.len())?;
         too_many("sensitive", self.sensitive.len())?;
         if self.protected.iter().any(|name| name.trim().is_empty()) {

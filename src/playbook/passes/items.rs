@@ -3,7 +3,7 @@
 //! Invariants: one item an iteration; an item whose attempts are used up is worked on again only after a person said
 //! so; nothing is skipped but by a person's word.
 
-use crate::machine::event::{DecisionAsked, Event, ItemChosen, ItemSeen, ReadWhen, RunHalted};
+use crate::machine::event::{DecisionAsked, Event, GitOperation, ItemChosen, ItemSeen, ReadWhen, RunHalted};
 use crate::machine::next::{Effect, Todo};
 use crate::machine::passes::{Standing, standing};
 use crate::machine::run::RunState;
@@ -11,6 +11,7 @@ use crate::machine::step::halt;
 use crate::model::criterion::Proof;
 use crate::model::decision::{DEFAULT_VERIFY_SECONDS, MAX_DECISIONS, Request};
 use crate::model::stop::{ExitStatus, StopReason};
+use crate::model::value::settings::GitMode;
 use crate::playbook::micro::Next;
 
 use super::route;
@@ -43,6 +44,9 @@ pub fn between(run: &RunState) -> Option<Todo> {
     let prd = &run.passes.prd;
     if prd.restore {
         return Some(Todo::Effect(Effect::RestorePrd));
+    }
+    if run.git_settings().mode != GitMode::Off && run.value.git.facts.is_none() {
+        return Some(Todo::Effect(Effect::Git(GitOperation::Prepare)));
     }
     let number = run.iteration_number();
     let unguarded = run.done.last().is_some_and(|done| prd.guarded != Some(done.number()));
@@ -77,6 +81,18 @@ pub fn decide(run: &RunState) -> Vec<Event> {
     }
 }
 
+/// What passes is committed by itself, where the run has a branch.
+pub fn commit(run: &RunState, iteration: u32) -> Option<Todo> {
+    let settled = run.passes.settled_in(iteration).filter(|settled| settled.passes)?;
+    run.value.git.facts.as_ref()?.branch.as_ref()?;
+    if run.passes.prd.committed == Some(iteration) {
+        return None;
+    }
+    let title = run.passes.prd.item(&settled.item).map(|item| item.title.as_str()).unwrap_or_default();
+    let what = format!("{} - {title}", settled.item);
+    Some(Todo::Effect(Effect::Git(GitOperation::Commit { what })))
+}
+
 enum Step<'a> {
     Choose(&'a ItemSeen, u32, String),
     Ask(Box<Event>),
@@ -90,6 +106,9 @@ fn next(run: &RunState) -> Step<'_> {
     if let Some(problem) = &prd.problem {
         return mend(run, problem)
             .map_or_else(|| stop(StopReason::Escalated, problem.clone()), |event| Step::Ask(Box::new(event)));
+    }
+    if let Some(problem) = &run.value.git.problem {
+        return stop(StopReason::EnvironmentMismatch, format!("git: {problem}"));
     }
     if let Some(halted) = run.passes.judged.last().and_then(|judged| super::discarded(run, judged)) {
         return Step::Halt(Box::new(halted));
