@@ -8,6 +8,7 @@ use crate::model::digest::Digest;
 use crate::model::glow::Glow;
 use crate::model::ids::Role;
 use crate::model::learnings::Entry;
+use crate::model::purpose::Purpose;
 use crate::model::report::{Report, ScoutReport, SkepticReport, SolverReport};
 
 use super::call::Calls;
@@ -164,10 +165,14 @@ impl Iteration {
     /// Reports of the acting roles. The skeptic's comes later and judges; it is no product.
     fn work_reports(&self) -> usize {
         let structured = self.reports.values().filter(|accepted| matches!(accepted.report, Report::Value(_)));
-        // A known fix leaves its output behind, whatever it changed.
+        // A known fix leaves its output behind, whatever it changed; an author who hands in nothing leaves a receipt:
+        // one attempt that came to nothing is judged as such, and does not end the run.
         let detours = self.probes.keys().filter(|(phase, _)| *phase == Phase::Detour);
-        let roles = [self.scout().is_some(), self.solver().is_some(), self.author().is_some()];
-        roles.into_iter().map(usize::from).sum::<usize>() + structured.count() + detours.count()
+        let is_pass = |purpose: Purpose| matches!(purpose, Purpose::Author | Purpose::Detour);
+        let passes = self.calls.values().filter(|call| is_pass(call.purpose));
+        let roles = [self.scout().is_some(), self.solver().is_some()];
+        let roles = roles.into_iter().map(usize::from).sum::<usize>();
+        roles + structured.count() + detours.count() + passes.count()
     }
 
     pub fn probe(&self, phase: Phase, probe: &Probe) -> Option<&ProbeResult> {

@@ -27,11 +27,17 @@ pub fn needs_critic(run: &RunState, iteration: &Iteration) -> bool {
     !has_items(run) || passes::failed_checks(run, iteration).is_empty()
 }
 
-/// A retry that left every file as it was is the same attempt again.
+/// A retry that left every file as it was is the same attempt again; an author who neither changed nor reported
+/// anything has made none.
 fn refused(run: &RunState, iteration: &Iteration) -> Option<String> {
-    let chosen = run.passes.chosen_in(iteration.number())?;
     let unchanged = iteration.artifacts.as_ref().is_some_and(|artifacts| artifacts.changes.is_empty());
     let is_author = by(run, iteration) == By::Author;
+    if unchanged && is_author && iteration.author().is_none() {
+        let call = iteration.calls.get(&iteration.call_key(Role::Author, None));
+        let end = call.map_or_else(|| "was not called".to_owned(), |call| describe_end(&call.end));
+        return Some(format!("the author {end}, and changed no file"));
+    }
+    let chosen = run.passes.chosen_in(iteration.number())?;
     (chosen.pass > 1 && unchanged && is_author).then(|| {
         format!("attempt {} at {} changed no file: the same attempt again is refused", chosen.pass, chosen.item)
     })

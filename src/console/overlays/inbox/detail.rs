@@ -200,14 +200,16 @@ fn request(from: &Sources<'_>) -> Vec<Line<'static>> {
             lines
         }
         Request::Stuck { subject, problem, parked, .. } => {
-            let mut lines = from.text(problem, Role::Text);
-            lines.push(from.styled("Retry as it is, or write a hint: the attempts begin anew with it.", Role::Muted));
+            let mut lines =
+                subject.as_ref().map(|item| from.labelled("All attempts are used up at:", item)).unwrap_or_default();
+            lines.extend(from.text(problem, Role::Text));
+            lines.extend(from.text("Retry as it is, or write a hint: the attempts begin anew with it.", Role::Muted));
             if subject.is_some() {
                 let words = "Split: replace the item by smaller ones in the file first. Skip: leave it for this run.";
-                lines.push(from.styled(words, Role::Muted));
+                lines.extend(from.text(words, Role::Muted));
             }
             if *parked {
-                lines.push(from.styled("Meanwhile the run goes on with other items.", Role::Muted));
+                lines.extend(from.text("Meanwhile the run goes on with other items.", Role::Muted));
             }
             lines
         }
