@@ -197,7 +197,8 @@ impl Driver<'_> {
                 Ok((sha256, items)) => {
                     settled.passes = true;
                     settled.sha256 = Some(sha256);
-                    settled.items = Some(items);
+                    let expected = passes::flipped(&self.session.state.passes.prd.items, &item);
+                    settled.items = Some(items).filter(|items| *items != expected);
                 }
                 Err(problem) => settled.problem = Some(problem),
             }

@@ -306,8 +306,10 @@ pub(super) fn apply(run: &mut RunState, event: &Event) -> Result<(), &'static st
         Event::PassJudged(judged) => passes.judged.push(judged.clone()),
         Event::RouteDecided(decided) => passes.routes.push(decided.clone()),
         Event::ItemSettled(settled) => {
-            if let Some(items) = &settled.items {
-                passes.prd.items.clone_from(items);
+            match &settled.items {
+                Some(items) => passes.prd.items.clone_from(items),
+                None if settled.passes => passes.prd.items = flipped(&passes.prd.items, &settled.item),
+                None => {}
             }
             if settled.sha256.is_some() {
                 passes.prd.text = settled.sha256;
@@ -318,6 +320,16 @@ pub(super) fn apply(run: &mut RunState, event: &Event) -> Result<(), &'static st
         _ => return Err("it is no event of these playbooks"),
     }
     Ok(())
+}
+
+/// The items once this one passes.
+pub fn flipped(items: &[ItemSeen], id: &str) -> Vec<ItemSeen> {
+    let mut items = items.to_vec();
+    for item in items.iter_mut().filter(|item| item.id == id) {
+        item.passes = true;
+        item.acceptance.clear();
+    }
+    items
 }
 
 /// What passes is committed once, whatever came of it.

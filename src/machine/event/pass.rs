@@ -188,7 +188,7 @@ pub struct ItemSettled {
     pub passes: bool,
     /// The text of prd.json now, as a blob.
     pub sha256: Option<Digest>,
-    /// The items now; `None`: as known before.
+    /// The items now, where more is different than this one; `None`: as known before, but for this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<Vec<ItemSeen>>,
     /// Why a verified item was not flipped.

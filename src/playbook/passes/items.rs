@@ -157,7 +157,7 @@ fn next(run: &RunState) -> Step<'_> {
         let others = prd.passing();
         return stop(
             StopReason::Escalated,
-            format!("{others} items pass, {} were skipped: {}", skipped.len(), skipped.join(", ")),
+            format!("{others} of {} items pass; skipped by a person: {}", prd.items.len(), skipped.join(", ")),
         );
     }
     let unmet = run.done.last().and_then(|done| done.certificate.as_ref());
