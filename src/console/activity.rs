@@ -321,7 +321,7 @@ pub fn age(scene: &Scene<'_>, ts: &str) -> u64 {
 /// Budget time up to now: what the journal holds, and what has passed since while the run was at work.
 pub fn elapsed(scene: &Scene<'_>) -> u64 {
     let run = scene.run;
-    let running = run.halt.is_none() && !run.operator.waits();
+    let running = run.halt.is_none() && !run.waits_for_people();
     let since = if running { age(scene, &run.time.last_ts) } else { 0 };
     run.spent.millis.saturating_add(since)
 }

@@ -19,7 +19,7 @@ pub fn next(model: &Model, thin_line: bool) -> Option<Duration> {
     }
     let run = model.world.run.as_ref()?;
     // Waiting for a person, or over: everything shown stands still.
-    if run.halt.is_some() || run.operator.waits() {
+    if run.halt.is_some() || run.waits_for_people() {
         return None;
     }
     let usual = if thin_line { THIN } else { SECOND };

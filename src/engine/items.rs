@@ -24,47 +24,15 @@ use super::people;
 
 /// What the engine writes beside prd.json.
 pub(super) const PROGRESS: &str = "progress.txt";
-pub(super) const LOG_FOLDER: &str = "loop";
-/// Longer titles and criteria are cut in the record; the file has them whole.
-const MAX_TITLE: usize = 200;
-const MAX_CRITERION: usize = 2_000;
-/// An event holds so many bytes of items.
-const MAX_SEEN: usize = 800 * 1024;
+pub(super) const LOG: &str = "loop/log.txt";
+pub(super) const ARCHIVE: &str = "loop/log.archive.txt";
+pub(super) const LAST_ERROR: &str = "loop/last_error.txt";
+/// All of them: no part of what is worked on.
+pub(super) const LEDGER: [&str; 5] = [LOG, ARCHIVE, LAST_ERROR, THEIRS, PROGRESS];
+/// The latest text of the file that was found and not believed.
+const THEIRS: &str = "loop/prd.theirs.json";
 /// The longest note that is written for an item.
 const MAX_NOTE: usize = 500;
-
-/// The items as an event has them, or why they do not fit.
-fn seen(prd: &Prd) -> Result<Vec<ItemSeen>, String> {
-    let mut items: Vec<ItemSeen> = prd
-        .items()
-        .iter()
-        .map(|item| ItemSeen {
-            id: item.id.clone(),
-            title: cut(&item.title, MAX_TITLE),
-            passes: item.passes,
-            order: 0,
-            acceptance: if item.passes {
-                Vec::new()
-            } else {
-                item.acceptance.iter().map(|one| cut(one, MAX_CRITERION)).collect()
-            },
-        })
-        .collect();
-    for (order, index) in prd.order().into_iter().enumerate() {
-        items[index].order = u32::try_from(order).unwrap_or(u32::MAX);
-    }
-    let bytes: usize = items
-        .iter()
-        .map(|item| {
-            let criteria: usize = item.acceptance.iter().map(|one| one.len() + 8).sum();
-            item.id.len() + item.title.len() + criteria + 80
-        })
-        .sum();
-    if bytes > MAX_SEEN {
-        return Err(format!("its {} items hold too much text ({bytes} bytes): split the file", items.len()));
-    }
-    Ok(items)
-}
 
 fn cut(text: &str, limit: usize) -> String {
     text[..text.floor_char_boundary(limit)].to_owned()
@@ -98,7 +66,7 @@ impl Driver<'_> {
             return Err("it holds a value that must stay secret: take it out".to_owned());
         }
         let prd = Prd::read(&bytes).map_err(|e| format!("{}:{}: {}", e.line, e.column, e.why))?;
-        let items = seen(&prd)?;
+        let items = passes::seen(&prd)?;
         Ok((prd, items))
     }
 
@@ -130,43 +98,50 @@ impl Driver<'_> {
         })
     }
 
-    /// After an agent worked: other words are taken over, verdicts are not.
+    /// After an agent worked. Where the file is sealed only people can have changed it: their words hold, but what passes
+    /// is still not for anybody else to say. Where it is not, nothing of it is believed.
     fn read_after_work(&self) -> Result<PrdRead, EngineError> {
         let when = ReadWhen::AfterWork;
         let known = &self.session.state.passes.prd;
-        let believed = self.believed_prd()?;
         let now = self.prd_bytes();
         if matches!(&now, Ok(Some(bytes)) if Some(Digest::of(bytes)) == known.text) {
             return Ok(unchanged(when));
         }
-        let theirs = match &now {
-            Ok(Some(bytes)) => Some(self.session.blobs.put(bytes)?),
-            Ok(None) | Err(_) => Some(self.session.blobs.put(b"")?),
-        };
-        let Ok((prd, items)) = self.usable_prd() else {
-            // No PRD any more: the believed one comes back whole.
-            let sha256 = Some(self.session.blobs.put(believed.text().as_bytes())?);
-            let touched = vec!["the file itself".to_owned()];
-            return Ok(PrdRead { sha256, theirs, touched, ..unchanged(when) });
-        };
-        let touched: Vec<String> = items
-            .iter()
-            .filter(|item| item.passes != known.item(&item.id).is_some_and(|known| known.passes))
-            .map(|item| item.id.clone())
-            .collect();
-        let gone = known.items.iter().filter(|item| prd.item(&item.id).is_none()).map(|item| item.id.clone());
-        let touched: Vec<String> = touched.into_iter().chain(gone).collect();
-        if touched.is_empty() {
-            return self.as_read(when, &prd, items);
+        let sealed = self.session.sandbox.seals();
+        let usable = self.usable_prd();
+        if let (true, Err(problem)) = (sealed, &usable) {
+            return Ok(PrdRead { problem: Some(problem.clone()), ..unchanged(when) });
         }
-        let text = reconciled(&prd, &touched, &believed);
-        let prd = Prd::read(text.as_bytes()).unwrap_or(believed);
-        let items = seen(&prd).map_err(EngineError::Internal)?;
-        Ok(PrdRead { theirs, touched, ..self.as_read(when, &prd, items)? })
+        let theirs = Some(self.keep(&now.ok().flatten().unwrap_or_default())?);
+        let believed = self.believed_prd()?;
+        let touched =
+            usable.as_ref().map_or_else(|_| vec!["the file itself".to_owned()], |(prd, _)| touched(&believed, prd));
+        match usable {
+            Ok((prd, items)) if sealed && touched.is_empty() => self.as_read(when, &prd, items),
+            Ok((prd, _)) if sealed => {
+                let prd = with_verdicts_of(&prd, &believed).unwrap_or(believed);
+                let items = passes::seen(&prd).map_err(EngineError::Internal)?;
+                Ok(PrdRead { theirs, touched, ..self.as_read(when, &prd, items)? })
+            }
+            Ok(_) | Err(_) => {
+                let items = passes::seen(&believed).map_err(EngineError::Internal)?;
+                let touched = if touched.is_empty() { vec!["its words".to_owned()] } else { touched };
+                Ok(PrdRead { theirs, touched, ..self.as_read(when, &believed, items)? })
+            }
+        }
+    }
+
+    /// Keeps what was found, without what must stay secret.
+    fn keep(&self, bytes: &[u8]) -> Result<Digest, EngineError> {
+        Ok(self.session.blobs.put(&self.secrets().redact_bytes(bytes))?)
     }
 
     pub(super) async fn restore_prd(&mut self) -> Result<(), EngineError> {
         let believed = self.believed_prd()?;
+        if let Some(theirs) = self.session.state.passes.prd.theirs {
+            let theirs = self.session.blobs.get(&theirs)?;
+            self.ledger_replace(THEIRS, &String::from_utf8_lossy(&theirs))?;
+        }
         let path = self.prd_path();
         document::replace(&self.session.workspace, &path, believed.text().as_bytes(), &people::protected())
             .map_err(|why| EngineError::usage(format!("{path} cannot be put back: {why}"), "mend it, then resume"))?;
@@ -230,6 +205,9 @@ impl Driver<'_> {
             Ok(merged) => merged.text,
             Err(why) => return Ok(Err(why.to_string())),
         };
+        if self.secrets().betrayed_by(merged.as_bytes(), Scope::Known) {
+            return Ok(Err("the file holds a value that must stay secret: take it out".to_owned()));
+        }
         if theirs != merged.as_bytes() {
             let path = self.prd_path();
             let written = document::replace(&self.session.workspace, &path, merged.as_bytes(), &people::protected());
@@ -238,7 +216,7 @@ impl Driver<'_> {
             }
         }
         let sha256 = self.session.blobs.put(merged.as_bytes())?;
-        let items = match Prd::read(merged.as_bytes()).map_err(|e| e.to_string()).and_then(|prd| seen(&prd)) {
+        let items = match Prd::read(merged.as_bytes()).map_err(|e| e.to_string()).and_then(|prd| passes::seen(&prd)) {
             Ok(items) => items,
             Err(why) => return Ok(Err(why)),
         };
@@ -254,7 +232,7 @@ impl Driver<'_> {
     /// What agents may not write where there are items: the file, the log, the progress.
     pub(super) fn items_guarded(&self) -> Vec<PathBuf> {
         match self.session.state.loop_file().playbook {
-            Playbook::Prd => [self.prd_path(), LOG_FOLDER.to_owned(), PROGRESS.to_owned()].map(PathBuf::from).into(),
+            Playbook::Prd => std::iter::once(PathBuf::from(self.prd_path())).chain(LEDGER.map(PathBuf::from)).collect(),
             Playbook::Swarm | Playbook::Value | Playbook::Micro => Vec::new(),
         }
     }
@@ -305,27 +283,25 @@ fn unchanged(when: ReadWhen) -> PrdRead {
     }
 }
 
-/// Their text with our verdicts; ours as a whole where that cannot be had.
-fn reconciled(theirs: &Prd, touched: &[String], believed: &Prd) -> String {
-    let mut prd = theirs.clone();
-    for id in touched {
-        let Some(item) = believed.item(id) else {
-            // An item that an agent invented may stay, but passes nothing.
-            match back(&prd, id, false) {
-                Some(next) => prd = next,
-                None => return believed.text().to_owned(),
-            }
-            continue;
-        };
-        match back(&prd, id, item.passes) {
-            Some(next) => prd = next,
-            None => return believed.text().to_owned(),
-        }
-    }
-    prd.text().to_owned()
+/// What was changed that is not for agents to change: verdicts, what an item asks for, which items there are.
+fn touched(believed: &Prd, now: &Prd) -> Vec<String> {
+    let changed = now.items().iter().filter(|item| match believed.item(&item.id) {
+        Some(known) => known.passes != item.passes,
+        None => item.passes,
+    });
+    let gone = believed.items().iter().filter(|item| item.passes && now.item(&item.id).is_none());
+    changed.chain(gone).map(|item| item.id.clone()).collect()
 }
 
-fn back(prd: &Prd, id: &str, passes: bool) -> Option<Prd> {
-    let text = prd.with_item(id, &Change { passes: Some(passes), note: None }).ok()?;
-    Prd::read(text.as_bytes()).ok()
+/// Their words with the verdicts that are known; `None` where that cannot be had.
+fn with_verdicts_of(theirs: &Prd, believed: &Prd) -> Option<Prd> {
+    let mut prd = theirs.clone();
+    for item in theirs.items() {
+        let passes = believed.item(&item.id).is_some_and(|known| known.passes);
+        if passes != item.passes {
+            let text = prd.with_item(&item.id, &Change { passes: Some(passes), note: None }).ok()?;
+            prd = Prd::read(text.as_bytes()).ok()?;
+        }
+    }
+    Some(prd)
 }

@@ -317,7 +317,7 @@ impl Driver<'_> {
 
     /// Does the clock of the budget stand still?
     pub(super) fn holds(&self) -> bool {
-        self.session.state.operator.waits()
+        self.session.state.waits_for_people()
     }
 }
 

@@ -13,7 +13,7 @@ use crate::model::loop_file::DEFAULT_CHECK_SECONDS;
 use crate::model::signature::Signature;
 use crate::model::value::Verification;
 use crate::playbook::passes;
-use crate::tool::process::{Access, CommandSpec, End, ProcessOutcome};
+use crate::tool::process::{CommandSpec, End, ProcessOutcome};
 
 use super::driver::{Cutoff, Driver, Guarded};
 use super::error::EngineError;
@@ -122,7 +122,7 @@ impl Driver<'_> {
         }
         let mut spec = CommandSpec::new(argv, &self.session.workspace, self.session.state.run().as_str());
         spec.timeout = timeout;
-        spec.confinement = self.confinement(Access::ReadWrite)?;
+        spec.confinement = self.check_confinement()?;
         let data = match probe {
             Probe::Verification(_) | Probe::Task(_) => match self.data_folder() {
                 Ok(data) => Some(data),

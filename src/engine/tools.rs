@@ -220,6 +220,12 @@ impl Driver<'_> {
         confinement.map_err(|why| EngineError::Internal(format!("the sandbox cannot be put up: {why}")))
     }
 
+    /// What a check wears. It runs code that an agent wrote, so what an agent may not change is sealed from it, too.
+    pub(super) fn check_confinement(&self) -> Result<Option<Arc<Confinement>>, EngineError> {
+        let confinement = self.session.sandbox.for_tool_sealing(Access::ReadWrite, &self.items_guarded());
+        confinement.map_err(|why| EngineError::Internal(format!("the sandbox cannot be put up: {why}")))
+    }
+
     /// What the commands of an agent wear.
     fn role_confinement(&self, role: Role) -> Result<Option<Arc<Confinement>>, EngineError> {
         let sealed = self.sealed_from(role);

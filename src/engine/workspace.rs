@@ -24,7 +24,7 @@ use crate::tool::tree::{self, TreeSnapshot};
 use super::diff;
 use super::driver::Driver;
 use super::error::EngineError;
-use super::items::{LOG_FOLDER, PROGRESS};
+use super::items::LEDGER;
 use super::protect;
 
 /// What the engine itself writes is no artifact of an agent.
@@ -68,7 +68,7 @@ impl Driver<'_> {
         let taken = tokio::task::spawn_blocking(move || {
             let own: Vec<&str> = match playbook {
                 Playbook::Value => VIEWS.to_vec(),
-                Playbook::Prd => vec![&file, LOG_FOLDER, PROGRESS],
+                Playbook::Prd => std::iter::once(file.as_str()).chain(LEDGER).collect(),
                 Playbook::Swarm | Playbook::Micro => Vec::new(),
             };
             let excluded: Vec<&str> = EXCLUDED.iter().copied().chain(own).collect();

@@ -4,10 +4,13 @@
 
 use serde_json::{Value, json};
 
+use crate::journal::Blobs;
 use crate::machine::document::iteration_dir;
-use crate::machine::event::{AgentEnd, Phase, Probe};
+use crate::machine::event::{AgentEnd, Event, ItemSeen, Phase, Probe};
 use crate::machine::iteration::Iteration;
+use crate::machine::passes;
 use crate::machine::run::RunState;
+use crate::model::prd::Prd;
 
 /// Where the output of a check of an item, or of a known fix, is kept; `None`: elsewhere, or nowhere.
 pub fn output_path(iteration: u32, phase: Phase, probe: &Probe) -> Option<String> {
@@ -21,6 +24,35 @@ pub fn output_path(iteration: u32, phase: Phase, probe: &Probe) -> Option<String
     // Two ids may look alike once they are plain.
     let digest = crate::model::digest::Digest::of(probe.name().as_bytes());
     Some(format!("{}/checks/{name}.{}.txt", iteration_dir(iteration), digest.short()))
+}
+
+/// Are the items of an event those of the text that it names?
+pub fn check_items(run: &RunState, blobs: &Blobs, event: &Event) -> Result<(), String> {
+    let (digest, recorded, settled) = match event {
+        Event::PrdRead(read) => {
+            let items = read.items.clone().unwrap_or_else(|| run.passes.prd.items.clone());
+            (read.sha256, items, false)
+        }
+        Event::ItemSettled(settled) if settled.passes => {
+            let flipped = || passes::flipped(&run.passes.prd.items, &settled.item);
+            (settled.sha256, settled.items.clone().unwrap_or_else(flipped), true)
+        }
+        _ => return Ok(()),
+    };
+    let Some(digest) = digest else { return Ok(()) };
+    let bytes = blobs.get(&digest).map_err(|e| e.to_string())?;
+    let prd = Prd::read(&bytes).map_err(|e| format!("the text of the items cannot be read: {e}"))?;
+    let found = passes::seen(&prd)?;
+    // What somebody else flipped at the same moment is heard later, so a settled list may say less than the text.
+    let fits = |(recorded, found): (&ItemSeen, &ItemSeen)| {
+        let same = (&recorded.id, &recorded.title, recorded.order) == (&found.id, &found.title, found.order);
+        same && if settled { !recorded.passes || found.passes } else { recorded == found }
+    };
+    if recorded.len() == found.len() && recorded.iter().zip(&found).all(fits) {
+        Ok(())
+    } else {
+        Err("the items are not those of the text that was kept".to_owned())
+    }
 }
 
 /// routing.json: what the pass came to, and where it went from there.

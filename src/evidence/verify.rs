@@ -21,6 +21,7 @@ use crate::model::learnings;
 use crate::model::stop::StopReason;
 use crate::playbook;
 
+use super::passes;
 use super::render;
 use super::store;
 
@@ -170,6 +171,7 @@ impl Story {
         check_decision(state, &mut self.expected, &stamped.event)?;
         check_limits(state, &stamped.event)?;
         self.tools.check(state, &self.blobs, &stamped.event)?;
+        passes::check_items(state, &self.blobs, &stamped.event)?;
         fold::apply(state, stamped).map_err(|e| e.to_string())
     }
 

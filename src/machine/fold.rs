@@ -71,7 +71,7 @@ fn keep_time(state: &mut RunState, stamped: &Stamped) {
     let mut delta = 0;
     if !was_down && state.time.boot == stamped.boot {
         delta = stamped.mono_ms.saturating_sub(state.time.last_mono_ms);
-        if state.operator.waits() {
+        if state.waits_for_people() {
             // Waiting for a person is no budget time.
             state.operator.waited_millis += delta;
         } else {

@@ -97,7 +97,7 @@ pub trait Playbook: Sync {
     }
     /// The work of SPAWN_SUBAGENT; `None` when the work of this iteration is done.
     fn work(&self, run: &RunState, iteration: &Iteration) -> Option<Todo>;
-    /// The reviews of CHECK_HALTING.
+    /// The reviews of CHECK_HALTING. A limit may have cut the iteration: then nobody is called any more.
     fn review(&self, _run: &RunState, _iteration: &Iteration) -> Option<Todo> {
         None
     }
@@ -253,12 +253,7 @@ fn next_in_check(state: &RunState, playbook: &dyn Playbook) -> Todo {
     if let Some(probe) = iteration_probes(state, iteration).into_iter().find(missing) {
         return Todo::RunProbe(Phase::Iteration, probe);
     }
-    if state.cut.is_none()
-        && let Some(todo) = playbook.review(state, iteration)
-    {
-        return todo;
-    }
-    Todo::Proceed
+    playbook.review(state, iteration).unwrap_or(Todo::Proceed)
 }
 
 fn next_in_budget(state: &RunState) -> Todo {

@@ -16,6 +16,7 @@ use crate::model::digest::Digest;
 use crate::model::fraction::Fraction;
 use crate::model::learnings::Link;
 use crate::model::loop_file::Playbook;
+use crate::model::prd::Prd;
 use crate::model::report::Report;
 
 use super::document;
@@ -30,6 +31,11 @@ use super::state::State;
 
 /// The Northstar metric that the prd playbook measures by itself.
 pub const ITEMS_PASSING: &str = "items_passing";
+/// Longer titles and criteria are cut in the record; the file has them whole.
+const MAX_TITLE: usize = 200;
+const MAX_CRITERION: usize = 2_000;
+/// An event holds so many bytes of items.
+const MAX_SEEN: usize = 800 * 1024;
 /// Digits kept of a ratio that does not terminate; it is rounded up.
 const RATIO_PLACES: u32 = 12;
 
@@ -45,10 +51,16 @@ pub struct PrdState {
     pub problem: Option<String>,
     /// The believed text is not what the file holds: it has to be put back.
     pub restore: bool,
+    /// The text that was found instead.
+    pub theirs: Option<Digest>,
     /// The iteration before which the file was last read by people's leave.
     pub read_before: Option<u32>,
     /// The latest iteration after whose agents it was looked at.
     pub guarded: Option<u32>,
+    /// The latest iteration after whose checks and critic it was looked at again: they run what agents wrote.
+    pub guarded_again: Option<u32>,
+    /// How many items passed before everything.
+    pub at_start: Option<usize>,
     /// What agents changed and nobody believed, by iteration.
     pub touched: BTreeMap<u32, Vec<String>>,
     /// The latest iteration whose item was committed, or could not be.
@@ -150,6 +162,19 @@ pub fn may_ask(run: &RunState) -> bool {
     run.loop_file().playbook.has_passes() && run.state == State::SpawnSubagent && run.current.is_none()
 }
 
+/// Is nothing left to be done but what people were asked about? Then the run waits for them, parked or not.
+pub fn only_people_left(run: &RunState) -> bool {
+    if !may_ask(run) || run.halt.is_some() {
+        return false;
+    }
+    let mut left = run.passes.prd.items.iter().filter(|item| !item.passes).map(|item| standing(run, Some(&item.id)));
+    let mut asked = false;
+    left.all(|standing| {
+        asked |= standing == Standing::Asked;
+        !matches!(standing, Standing::Open { .. })
+    }) && asked
+}
+
 /// May this event follow?
 pub(super) fn legal(run: &RunState, event: &Event) -> Result<(), String> {
     let playbook = run.loop_file().playbook;
@@ -206,7 +231,9 @@ fn legal_read(run: &RunState, read: &PrdRead) -> Result<(), String> {
     let (here, where_) = match read.when {
         ReadWhen::Start => (run.state == State::DreamGoal, "before the first iteration"),
         ReadWhen::Between => (between, "between two iterations"),
-        ReadWhen::AfterWork => (run.state == State::SpawnSubagent, "after an agent worked"),
+        ReadWhen::AfterWork => {
+            (matches!(run.state, State::SpawnSubagent | State::CheckHalting), "after an agent worked")
+        }
         ReadWhen::Restored => (prd.restore, "where something has to be put back"),
     };
     if !here || run.call.is_some() {
@@ -301,7 +328,10 @@ pub(super) fn apply(run: &mut RunState, event: &Event) -> Result<(), &'static st
     let number = run.iteration_number();
     let passes = &mut run.passes;
     match event {
-        Event::PrdRead(read) => read_prd(&mut passes.prd, read, number, run.current.is_some()),
+        Event::PrdRead(read) => {
+            let place = (number, run.current.is_some(), run.state == State::CheckHalting);
+            read_prd(&mut passes.prd, read, place);
+        }
         Event::ItemChosen(chosen) => passes.chosen.push(chosen.clone()),
         Event::PassJudged(judged) => passes.judged.push(judged.clone()),
         Event::RouteDecided(decided) => passes.routes.push(decided.clone()),
@@ -320,6 +350,33 @@ pub(super) fn apply(run: &mut RunState, event: &Event) -> Result<(), &'static st
         _ => return Err("it is no event of these playbooks"),
     }
     Ok(())
+}
+
+/// The items of a file as an event has them, or why they do not fit.
+pub fn seen(prd: &Prd) -> Result<Vec<ItemSeen>, String> {
+    let cut = |text: &String, limit: usize| text[..text.floor_char_boundary(limit)].to_owned();
+    let mut items: Vec<ItemSeen> = prd
+        .items()
+        .iter()
+        .map(|item| ItemSeen {
+            id: item.id.clone(),
+            title: cut(&item.title, MAX_TITLE),
+            passes: item.passes,
+            order: 0,
+            acceptance: match item.passes {
+                true => Vec::new(),
+                false => item.acceptance.iter().map(|one| cut(one, MAX_CRITERION)).collect(),
+            },
+        })
+        .collect();
+    for (order, index) in prd.order().into_iter().enumerate() {
+        items[index].order = u32::try_from(order).unwrap_or(u32::MAX);
+    }
+    let bytes = serde_json::to_string(&items).map_or(usize::MAX, |text| text.len());
+    if bytes > MAX_SEEN {
+        return Err(format!("its {} items hold too much text ({bytes} bytes): split the file", items.len()));
+    }
+    Ok(items)
 }
 
 /// The items once this one passes.
@@ -346,7 +403,8 @@ pub(super) fn heard(run: &mut RunState) {
     }
 }
 
-fn read_prd(prd: &mut PrdState, read: &PrdRead, number: u32, running: bool) {
+/// `place`: the iteration, whether it is running, and whether its checks have run.
+fn read_prd(prd: &mut PrdState, read: &PrdRead, (number, running, checked): (u32, bool, bool)) {
     if let Some(items) = &read.items {
         prd.items.clone_from(items);
         prd.name.clone_from(&read.name);
@@ -357,15 +415,19 @@ fn read_prd(prd: &mut PrdState, read: &PrdRead, number: u32, running: bool) {
         prd.text = read.sha256;
     }
     match read.when {
-        ReadWhen::Start => {}
+        ReadWhen::Start => prd.at_start = Some(prd.passing()),
         ReadWhen::Between => prd.read_before = Some(number),
         ReadWhen::AfterWork => {
             // A limit that cut the iteration cut this, too; then it is made up for before the next one.
             let of = if running { number } else { number.saturating_sub(1) };
             prd.guarded = Some(of);
+            if checked {
+                prd.guarded_again = Some(of);
+            }
             prd.restore = read.theirs.is_some();
+            prd.theirs = read.theirs;
             if !read.touched.is_empty() {
-                prd.touched.insert(of, read.touched.clone());
+                prd.touched.entry(of).or_default().extend(read.touched.iter().cloned());
             }
         }
         ReadWhen::Restored => prd.restore = false,
@@ -436,9 +498,7 @@ pub fn passing_at(run: &RunState, iteration: Option<u32>) -> Option<String> {
     }
     let passing = &run.passes.prd.passing;
     let known = iteration.and_then(|number| passing.range(..=number).next_back()).map(|(_, count)| *count);
-    // Before the first item was settled nothing of ours passed: what passes now and was not settled did at the start.
-    let ours = run.passes.settled.iter().filter(|settled| settled.passes).count();
-    Some(known.unwrap_or_else(|| run.passes.prd.passing().saturating_sub(ours)).to_string())
+    known.or(run.passes.prd.at_start).map(|count| count.to_string())
 }
 
 /// The checks of an iteration that a pass stands on, with their names: all criteria with a check, and the item's own.

@@ -169,6 +169,11 @@ impl RunState {
         format!("{place}.step{}.{purpose}.{}", step.number, step.calls_for(purpose))
     }
 
+    /// Does nothing happen but for people? Then the budget's clock stands still.
+    pub fn waits_for_people(&self) -> bool {
+        self.operator.waits() || passes::only_people_left(self)
+    }
+
     pub fn run(&self) -> &RunId {
         &self.started.run
     }

@@ -30,11 +30,11 @@ pub struct AuthorAndCritic;
 
 impl Playbook for AuthorAndCritic {
     fn prepare(&self, run: &RunState) -> Option<Todo> {
-        if !has_items(run) || run.baseline.tree.is_some() {
+        if run.baseline.tree.is_some() {
             return None;
         }
         let prd = &run.passes.prd;
-        if prd.text.is_none() && prd.problem.is_none() {
+        if has_items(run) && prd.text.is_none() && prd.problem.is_none() {
             return Some(Todo::Effect(Effect::ReadPrd(ReadWhen::Start)));
         }
         items::not_ready(run).map(|_| Todo::Proceed)
@@ -75,9 +75,11 @@ impl Playbook for AuthorAndCritic {
 
     fn decide(&self, run: &RunState) -> Vec<Event> {
         match (run.state, &run.current) {
-            (State::DreamGoal, _) if has_items(run) => items::not_ready(run).into_iter().map(Event::from).collect(),
+            (State::DreamGoal, _) if run.baseline.tree.is_none() => {
+                items::not_ready(run).into_iter().map(Event::from).collect()
+            }
             (State::SpawnSubagent, None) => decide_between(run),
-            (State::CheckHalting, Some(iteration)) if run.cut.is_none() => decide_pass(run, iteration),
+            (State::CheckHalting, Some(iteration)) => decide_pass(run, iteration),
             _ => Vec::new(),
         }
     }
@@ -132,6 +134,18 @@ fn by(run: &RunState, iteration: &Iteration) -> By {
 
 /// The critic's part: called once, between two looks at the workspace, and only where its word is needed.
 fn review_of(run: &RunState, iteration: &Iteration) -> Option<Todo> {
+    if run.passes.prd.restore {
+        return Some(Todo::Effect(Effect::RestorePrd));
+    }
+    if let Some(todo) = critic_of(run, iteration) {
+        return Some(todo);
+    }
+    // The checks ran what an agent wrote: only now is the file what people made of it.
+    let unguarded = has_items(run) && run.passes.prd.guarded_again != Some(iteration.number());
+    unguarded.then_some(Todo::Effect(Effect::ReadPrd(ReadWhen::AfterWork)))
+}
+
+fn critic_of(run: &RunState, iteration: &Iteration) -> Option<Todo> {
     if !judge::needs_critic(run, iteration) {
         return None;
     }
@@ -177,7 +191,14 @@ fn at_the_end(run: &RunState) -> Option<Event> {
     let route = run.passes.route_of(judged.iteration)?;
     let concerns = route::told(judged);
     match &route.route {
-        Route::Continue | Route::Loop | Route::Detour(_) => None,
+        Route::Loop | Route::Detour(_) => None,
+        // Verified, and still here: something else keeps it from being certified, which no further pass changes.
+        Route::Continue => {
+            let certificate = run.done.last().and_then(|done| done.certificate.as_ref());
+            let why = certificate.map(|certificate| certificate.why.clone()).unwrap_or_default();
+            let detail = format!("verified, but the run cannot be certified: {why}");
+            Some(halt(run, ExitStatus::ExitBlocked, StopReason::VerificationRungFailed, detail).into())
+        }
         Route::Terminate => {
             let detail = format!("no viable fix path: {}; {concerns}", route.why);
             Some(halt(run, ExitStatus::ExitBlocked, StopReason::NoViableFixPath, detail).into())

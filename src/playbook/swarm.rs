@@ -15,8 +15,9 @@ impl Playbook for Swarm {
         [Purpose::Scout, Purpose::Solver].into_iter().find(missing).map(Todo::call)
     }
 
-    fn review(&self, _run: &RunState, iteration: &Iteration) -> Option<Todo> {
-        (!has_run(iteration, Purpose::Skeptic)).then(|| Todo::call(Purpose::Skeptic))
+    fn review(&self, run: &RunState, iteration: &Iteration) -> Option<Todo> {
+        let due = run.cut.is_none() && !has_run(iteration, Purpose::Skeptic);
+        due.then(|| Todo::call(Purpose::Skeptic))
     }
 }
 

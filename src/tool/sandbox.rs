@@ -200,6 +200,11 @@ impl Sandbox {
         self.in_force.confined && level().holds_files()
     }
 
+    /// Do paths that are sealed really stay as they are?
+    pub fn seals(&self) -> bool {
+        self.in_force.confined && level().mounts
+    }
+
     fn confinement(
         &self,
         access: Access,

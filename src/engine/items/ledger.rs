@@ -13,7 +13,7 @@ use crate::tool::document;
 use super::super::driver::Driver;
 use super::super::error::EngineError;
 use super::super::people;
-use super::{LOG_FOLDER, PROGRESS};
+use super::{ARCHIVE, LAST_ERROR, LOG, PROGRESS};
 
 /// Lines of the log that stay in it.
 pub const RADIUS: usize = 50;
@@ -37,7 +37,7 @@ impl Driver<'_> {
             let why = why.lines().next().unwrap_or_default();
             let item = judged.subject.as_deref().unwrap_or_default();
             format!(
-                "[ERROR] {date} {item}, attempt {attempt}: {why} {mark}\nSee {LOG_FOLDER}/last_error.txt\n",
+                "[ERROR] {date} {item}, attempt {attempt}: {why} {mark}\nSee {LAST_ERROR}\n",
                 why = &why[..why.floor_char_boundary(300)]
             )
         };
@@ -46,26 +46,24 @@ impl Driver<'_> {
             return self.progress(judged, &date, &mark);
         }
         let vector = self.error_vector(judged, settled, attempt)?;
-        self.ledger_replace(&format!("{LOG_FOLDER}/last_error.txt"), &self.secrets().redact(&vector))
+        self.ledger_replace(LAST_ERROR, &self.secrets().redact(&vector))
     }
 
     /// Adds to the log; what no longer fits goes to the archive first.
     fn log(&self, entry: &str, mark: &str) -> Result<(), EngineError> {
-        let path = format!("{LOG_FOLDER}/log.txt");
-        let archive = format!("{LOG_FOLDER}/log.archive.txt");
-        let log = self.ledger_text(&path)?;
+        let log = self.ledger_text(LOG)?;
         if log.contains(mark) {
             return Ok(());
         }
         let (out, kept) = rolled(&log, entry);
         if !out.is_empty() {
-            let archived = self.ledger_text(&archive)?;
-            // A crash between the two files leaves the lines in both; they are the last ones then.
-            if !archived.ends_with(&out) {
-                self.ledger_replace(&archive, &format!("{archived}{out}"))?;
+            let archived = self.ledger_text(ARCHIVE)?;
+            // A crash between the two files leaves the lines in both; the mark says that they are there already.
+            if !archived.contains(mark) {
+                self.ledger_replace(ARCHIVE, &format!("{archived}# moved out of the log {mark}\n{out}"))?;
             }
         }
-        self.ledger_replace(&path, &kept)
+        self.ledger_replace(LOG, &kept)
     }
 
     fn error_vector(&self, judged: &PassJudged, settled: &ItemSettled, attempt: u32) -> Result<String, EngineError> {
@@ -132,10 +130,11 @@ impl Driver<'_> {
             .map_err(|_| EngineError::usage(format!("{path} is not UTF-8"), "move the file away, then resume"))
     }
 
-    fn ledger_replace(&self, path: &str, text: &str) -> Result<(), EngineError> {
+    pub(super) fn ledger_replace(&self, path: &str, text: &str) -> Result<(), EngineError> {
         let workspace: &Path = &self.session.workspace;
-        std::fs::create_dir_all(workspace.join(LOG_FOLDER))
-            .map_err(|e| EngineError::io("cannot make the folder", &workspace.join(LOG_FOLDER), e))?;
+        if let Some(folder) = workspace.join(path).parent() {
+            std::fs::create_dir_all(folder).map_err(|e| EngineError::io("cannot make the folder", folder, e))?;
+        }
         document::replace(workspace, path, text.as_bytes(), &people::protected())
             .map_err(|why| EngineError::usage(why, "make room or mend the file, then resume"))
     }

@@ -16,22 +16,25 @@ use crate::playbook::micro::Next;
 
 use super::route;
 
-/// Why the run cannot begin with these items.
+/// Why the run cannot begin with this declaration and these items.
 pub fn not_ready(run: &RunState) -> Option<RunHalted> {
     let prd = &run.passes.prd;
+    let has_items = super::has_items(run);
     let stop = |detail: String| Some(halt(run, ExitStatus::ExitNeedInfo, StopReason::NullInput, detail));
     let file = &run.loop_file().prd().file;
     if let Some(problem) = &prd.problem {
         return stop(format!("{file}: {problem}"));
     }
-    prd.text?;
+    if has_items && prd.text.is_none() {
+        return None;
+    }
     let has_check = run.criteria.iter().any(|criterion| matches!(criterion.proof, Proof::Check { .. }));
     if !has_check {
         return stop(
             "no check is declared: give acceptance_criteria one command that shows whether the project is sound".into(),
         );
     }
-    if prd.items.iter().all(|item| item.passes) {
+    if has_items && prd.items.iter().all(|item| item.passes) {
         return stop(format!(
             "every item of {file} says that it passes already: set `passes` to false for what is to be done"
         ));
@@ -170,7 +173,7 @@ fn route_is_detour(run: &RunState, item: &str) -> bool {
     last.is_some_and(|route| matches!(route.route, crate::machine::event::Route::Detour(_)))
 }
 
-/// Asks a person to mend the file; each problem is asked about once.
+/// Asks a person to mend the file; whoever says `done` too early is asked again.
 fn mend(run: &RunState, problem: &str) -> Option<Event> {
     let file = &run.loop_file().prd().file;
     let request = Request::HumanAction {

@@ -21,7 +21,7 @@ const MAX_FILES: usize = 20;
 
 /// Is the critic's word needed? Where the checks of an item fail they say it all; a microloop's author always hears it.
 pub fn needs_critic(run: &RunState, iteration: &Iteration) -> bool {
-    if refused(run, iteration).is_some() {
+    if run.cut.is_some() || refused(run, iteration).is_some() {
         return false;
     }
     !has_items(run) || passes::failed_checks(run, iteration).is_empty()
@@ -38,7 +38,10 @@ fn refused(run: &RunState, iteration: &Iteration) -> Option<String> {
         return Some(format!("the author {end}, and changed no file"));
     }
     let chosen = run.passes.chosen_in(iteration.number())?;
-    (chosen.pass > 1 && unchanged && is_author).then(|| {
+    // What was verified and could not be written down needs no other change.
+    let last = run.passes.of(Some(&chosen.item)).next_back();
+    let verified = last.is_some_and(|pass| pass.verdict == PassVerdict::Verified);
+    (chosen.pass > 1 && unchanged && is_author && !verified).then(|| {
         format!("attempt {} at {} changed no file: the same attempt again is refused", chosen.pass, chosen.item)
     })
 }
@@ -61,6 +64,12 @@ pub fn judge(run: &RunState, iteration: &Iteration) -> PassJudged {
     };
     if let Some(why) = refused(run, iteration) {
         judged.verdict = PassVerdict::Refused;
+        judged.signature = Some(Signature::of(&why));
+        judged.detail = why;
+        return judged;
+    }
+    if let Some(cut) = &run.cut {
+        let why = format!("cut: the budget for {} is used up", cut.exhausted.dimension);
         judged.signature = Some(Signature::of(&why));
         judged.detail = why;
         return judged;

@@ -66,7 +66,7 @@ impl View<'_> {
                 u16::try_from(lines.len()).unwrap_or(u16::MAX).min(most)
             }
             // The second row is worth more than a gauge only when something waits.
-            None if area.height >= 10 || self.scene.run.operator.waits() => 2.min(area.height),
+            None if area.height >= 10 || self.scene.run.waits_for_people() => 2.min(area.height),
             None => 1,
         }
     }
@@ -99,7 +99,7 @@ impl View<'_> {
     /// How long something has lasted. While the run waits for a person no frame is drawn, so that a duration
     /// would be wrong by the time it is read: then it is said since when.
     fn how_long(&self, since: &str, before: &str) -> String {
-        if self.scene.run.operator.waits() && self.scene.run.halt.is_none() {
+        if self.scene.run.waits_for_people() && self.scene.run.halt.is_none() {
             return format!("since {}", self.scene.clock(since));
         }
         format!("{before}{}", widget::duration(activity::age(self.scene, since)))

@@ -208,7 +208,7 @@ fn doing(state: &RunState) -> Option<Doing> {
     if state.halt.is_some() {
         return None;
     }
-    if state.operator.waits() {
+    if state.waits_for_people() {
         return Some(Doing::Human);
     }
     if state.time.waiting_ms > 0 {
