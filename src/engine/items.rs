@@ -187,6 +187,13 @@ impl Driver<'_> {
     #[allow(clippy::type_complexity)]
     fn flip(&self, id: &str, note: &str) -> Result<Result<(Digest, Vec<ItemSeen>), String>, EngineError> {
         let base = self.believed_prd()?;
+        let chosen_from = self.session.state.passes.prd.chosen_from;
+        let before = chosen_from.map(|digest| self.session.blobs.get(&digest)).transpose()?;
+        let before = before.and_then(|bytes| Prd::read(&bytes).ok());
+        let asked = before.as_ref().and_then(|prd| prd.item(id));
+        if asked.zip(base.item(id)).is_none_or(|(asked, now)| !now.asks_the_same(asked)) {
+            return Ok(Err(format!("what {id} asks for was changed while it was worked on")));
+        }
         let change = Change { passes: Some(true), note: Some(note.to_owned()).filter(|note| !note.is_empty()) };
         let ours = match base.with_item(id, &change).map(|text| Prd::read(text.as_bytes())) {
             Ok(Ok(ours)) => ours,

@@ -45,6 +45,8 @@ pub struct PrdState {
     pub items: Vec<ItemSeen>,
     /// The believed text.
     pub text: Option<Digest>,
+    /// The text that the present item was chosen from.
+    pub chosen_from: Option<Digest>,
     pub name: Option<String>,
     pub branch: Option<String>,
     /// Why the file could not be used when it was last read.
@@ -110,6 +112,11 @@ impl Passes {
     /// The passes at a subject, oldest first.
     pub fn of<'a>(&'a self, subject: Option<&'a str>) -> impl DoubleEndedIterator<Item = &'a PassJudged> {
         self.judged.iter().filter(move |judged| judged.subject.as_deref() == subject)
+    }
+
+    /// Was the latest pass at an item verified?
+    pub fn was_verified(&self, item: &str) -> bool {
+        self.of(Some(item)).next_back().is_some_and(|pass| pass.verdict == PassVerdict::Verified)
     }
 
     /// Concerns of the latest pass at a subject that are still open.
@@ -288,7 +295,9 @@ pub fn admit(run: &RunState, report: &Report) -> Result<(), String> {
 
 /// Every retry says which one thing it does differently, and not the same as an earlier one.
 fn admit_author(run: &RunState, chosen: Option<&ItemChosen>, author: &AuthorReport) -> Result<(), String> {
-    let Some(chosen) = chosen.filter(|chosen| chosen.pass > 1) else { return Ok(()) };
+    // Where the last attempt was verified and could not be written down, nothing has to be different.
+    let failed = |chosen: &&ItemChosen| chosen.pass > 1 && !run.passes.was_verified(&chosen.item);
+    let Some(chosen) = chosen.filter(failed) else { return Ok(()) };
     let Some(retry) = &author.retry else {
         return Err(
             "this is not the first attempt: say in `retry` which one thing is different from the last one".into()
@@ -332,7 +341,10 @@ pub(super) fn apply(run: &mut RunState, event: &Event) -> Result<(), &'static st
             let place = (number, run.current.is_some(), run.state == State::CheckHalting);
             read_prd(&mut passes.prd, read, place);
         }
-        Event::ItemChosen(chosen) => passes.chosen.push(chosen.clone()),
+        Event::ItemChosen(chosen) => {
+            passes.prd.chosen_from = passes.prd.text;
+            passes.chosen.push(chosen.clone());
+        }
         Event::PassJudged(judged) => passes.judged.push(judged.clone()),
         Event::RouteDecided(decided) => passes.routes.push(decided.clone()),
         Event::ItemSettled(settled) => {

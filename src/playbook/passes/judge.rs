@@ -39,9 +39,8 @@ fn refused(run: &RunState, iteration: &Iteration) -> Option<String> {
     }
     let chosen = run.passes.chosen_in(iteration.number())?;
     // What was verified and could not be written down needs no other change.
-    let last = run.passes.of(Some(&chosen.item)).next_back();
-    let verified = last.is_some_and(|pass| pass.verdict == PassVerdict::Verified);
-    (chosen.pass > 1 && unchanged && is_author && !verified).then(|| {
+    let failed = chosen.pass > 1 && !run.passes.was_verified(&chosen.item);
+    (failed && unchanged && is_author).then(|| {
         format!("attempt {} at {} changed no file: the same attempt again is refused", chosen.pass, chosen.item)
     })
 }
@@ -85,7 +84,8 @@ pub fn judge(run: &RunState, iteration: &Iteration) -> PassJudged {
     let critique = iteration.critique().map(|(critique, accepted)| (critique, &accepted.links));
     if let Some((critique, _)) = critique {
         judged.concerns = critique.concerns.iter().map(shortened).collect();
-        judged.help = critique.can_further_iteration_help;
+        // A critic who is content sees nothing left to do: that is no word about what the checks find.
+        judged.help = critique.can_further_iteration_help || critique.status == Status::Verified;
     }
     if !failed.is_empty() {
         judged.signature = failed_as(&failed);
