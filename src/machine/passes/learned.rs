@@ -41,7 +41,8 @@ pub fn failed(run: &RunState, iteration: &Iteration) -> Vec<Claim> {
     };
     let link = document::artifacts_link(iteration);
     if let Some(touched) = run.passes.prd.touched.get(&number) {
-        let text = format!("an agent changed whether {} pass: not believed, put back", touched.join(", "));
+        let what = touched.join(", ");
+        let text = format!("the PRD was changed while an agent worked ({what}): not believed, put back");
         say(Lane::A, text, Some(link.clone()));
     }
     let Some(judged) = run.passes.judged_in(number) else { return claims };

@@ -8,7 +8,8 @@ pub fn line(event: &Event) -> Option<(String, Option<bool>)> {
         Event::PrdRead(read) => match (&read.problem, read.when) {
             (Some(problem), _) => (format!("items: {problem}"), Some(false)),
             (None, _) if !read.touched.is_empty() => {
-                (format!("an agent changed whether {} passes: not believed", read.touched.join(", ")), Some(false))
+                let what = read.touched.join(", ");
+                (format!("the PRD was changed while an agent worked ({what}): not believed"), Some(false))
             }
             (None, ReadWhen::Restored) => ("the items are put back as they were".to_owned(), None),
             (None, ReadWhen::Start | ReadWhen::Between | ReadWhen::AfterWork) => {
