@@ -23,6 +23,7 @@ use crate::journal;
 use crate::machine::event::{GitFacts, GitFinished, GitIntended, GitOperation, IterationUndone};
 use crate::machine::run::RunState;
 use crate::model::loop_file::Playbook;
+use crate::model::value::VIEWS;
 use crate::model::value::settings::{GitMode, GitSettings};
 
 use self::change::{Done, Span, Work};
@@ -38,8 +39,8 @@ struct Job {
     run: String,
     name: String,
     settings: GitSettings,
-    /// The vision and the PRD: people's, wherever the run goes back to.
-    documents: Vec<String>,
+    /// Never put back: the vision and the PRD are people's, and the views show the run as it is now.
+    kept: Vec<String>,
     known: Option<GitFacts>,
     stop: CancellationToken,
 }
@@ -51,10 +52,10 @@ impl Job {
             run: run.run().as_str().to_owned(),
             name: run.loop_file().name.clone().unwrap_or_else(|| "loop".to_owned()),
             settings: run.git_settings().clone(),
-            documents: match run.loop_file().playbook {
+            kept: match run.loop_file().playbook {
                 Playbook::Prd => vec![paths::plain(&run.loop_file().prd().file)],
                 Playbook::Swarm | Playbook::Value | Playbook::Micro => {
-                    [&run.value_settings().vision, &run.value_settings().prd].map(|path| paths::plain(path)).into()
+                    kept(&run.value_settings().vision, &run.value_settings().prd)
                 }
             },
             known: run.value.git.facts.clone(),
@@ -113,8 +114,8 @@ impl Job {
         let Some(branch) = &known.branch else { return Ok(GitFacts::default()) };
         let git = self.open().await?;
         let bounds = Bounds::new(&known.foreign, &self.settings.sensitive)?;
-        let (settings, documents) = (&self.settings, self.documents.as_slice());
-        let done = work(Work { git: &git, branch, bounds, settings, documents, name: &self.name }).await?;
+        let (settings, kept) = (&self.settings, self.kept.as_slice());
+        let done = work(Work { git: &git, branch, bounds, settings, kept, name: &self.name }).await?;
         Ok(self.facts(done))
     }
 
@@ -130,6 +131,12 @@ impl Job {
             ..known
         }
     }
+}
+
+/// What a way back leaves alone. The views change with every iteration: put back, each would stand in the way of
+/// every undo but the latest, and the engine would write it anew all the same.
+fn kept(vision: &str, prd: &str) -> Vec<String> {
+    [vision, prd].into_iter().chain(VIEWS).map(paths::plain).collect()
 }
 
 impl Driver<'_> {

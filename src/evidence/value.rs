@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::machine::document;
-use crate::machine::event::Target;
+use crate::machine::event::{EpicPut, Target};
 use crate::machine::run::RunState;
 use crate::machine::value::{StepRecord, ValueState};
 use crate::model::learnings::flatten;
@@ -173,6 +173,7 @@ fn delivery(run: &RunState) -> String {
     if let Some(vrc) = value.latest_vrc() {
         let _ = writeln!(text, "Value score {}: {}\n", vrc.value_score, flatten(&vrc.summary));
     }
+    write_epics(&mut text, &value.epics);
     let _ = writeln!(text, "## Tasks\n");
     for task in &value.tasks {
         let _ = writeln!(text, "- {}: {} ({})", flatten(&task.id), flatten(&task.description), task.status.name());
@@ -214,6 +215,23 @@ fn delivery(run: &RunState) -> String {
         let _ = writeln!(text, "\nThe work is on the branch `{}`.", flatten(branch));
     }
     text
+}
+
+/// The slices of a large vision, so that one that was left out is missed by nobody.
+fn write_epics(text: &mut String, epics: &[EpicPut]) {
+    if epics.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "## Epics\n");
+    for epic in epics {
+        let _ = write!(text, "- {}: {} ({})", epic.epic + 1, flatten(&epic.title), epic.status.name());
+        let _ = match &epic.feedback {
+            Some((answer, words)) if words.is_empty() => writeln!(text, "; feedback: {}", flatten(answer)),
+            Some((answer, words)) => writeln!(text, "; feedback: {}: {}", flatten(answer), flatten(words)),
+            None => writeln!(text),
+        };
+    }
+    text.push('\n');
 }
 
 /// What has to be there before a run can begin, where it could not.

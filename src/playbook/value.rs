@@ -7,6 +7,8 @@
 //! Invariants: nothing here raises a limit; where `next` has nothing to do, `decide` has something to say.
 
 pub mod actions;
+#[cfg(test)]
+mod admit_tests;
 pub mod brief;
 pub mod decide;
 pub mod gates;

@@ -113,24 +113,32 @@ fn taking_no_change_is_a_rejection_and_the_agent_hears_of_it() {
     assert!(stage.told_agents().contains("Rejected."), "{}", stage.told_agents());
 }
 
-fn ends_by_itself(size: (u16, u16)) {
+fn ends_by_itself(playbook: &str, size: (u16, u16), questions: usize) {
     let stage = Stage::empty();
-    let mut screen = stage.open(&["demo", "--auto", "--into", ".", "--speed", "20"], size, &[]);
+    let mut screen = stage.open(&["demo", playbook, "--auto", "--into", ".", "--speed", "20"], size, &[]);
     screen.sees_end("CONVERGED");
     screen.press("q");
     let end = screen.ends_with(0);
     assert!(end.restored() && end.has("verified: chain, decisions and files agree"), "{}", end.text);
     let answers = stage.all("decision.answered");
-    assert!(answers.len() == 2 && answers.iter().all(|answered| answered["by"] == "demo --auto"), "{answers:?}");
+    assert!(
+        answers.len() == questions && answers.iter().all(|answered| answered["by"] == "demo --auto"),
+        "{answers:?}"
+    );
     stage.verify(0);
 }
 
 #[test]
 fn the_automatic_demo_ends_by_itself_on_a_small_terminal() {
-    ends_by_itself(SMALL);
+    ends_by_itself("swarm", SMALL, 2);
 }
 
 #[test]
 fn the_automatic_demo_ends_by_itself_on_a_wide_terminal() {
-    ends_by_itself(WIDE);
+    ends_by_itself("swarm", WIDE, 2);
+}
+
+#[test]
+fn the_automatic_value_demo_ends_by_itself() {
+    ends_by_itself("value", SMALL, 3);
 }

@@ -40,6 +40,40 @@ pub fn ends(child: std::process::Child) -> Ended {
     }
 }
 
+/// A call that takes until the test releases it, or a minute; `begun` says that it is held.
+pub fn hold() -> Value {
+    sh("touch begun; for i in $(seq 600); do test -e go && break; sleep 0.1; done")
+}
+
+/// A run that is held in the middle of a task, see [`hold`].
+pub struct Held {
+    pub bench: Bench,
+    child: std::process::Child,
+}
+
+impl Held {
+    /// Starts it and comes back when it is held.
+    #[track_caller]
+    pub fn start(bench: Bench) -> Self {
+        let mut command = bench.command(&["run", "--headless"]);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let begun = bench.workspace.join("begun");
+        let until = std::time::Instant::now() + Duration::from_secs(60);
+        while !begun.exists() {
+            assert!(std::time::Instant::now() < until, "the held task never began");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Self { bench, child }
+    }
+
+    /// Lets it go on to its end.
+    #[track_caller]
+    pub fn release(self) -> Ran {
+        fs::write(self.bench.workspace.join("go"), "").unwrap();
+        Ran { bench: self.bench, ended: ends(self.child) }
+    }
+}
+
 /// A tool call of the scripted model.
 pub fn call(tool: &str, input: Value) -> Value {
     json!({"tool": tool, "input": input})
@@ -424,9 +458,27 @@ impl Ran {
         self.events("run.halted").pop().unwrap()
     }
 
+    /// The first message of every call for a purpose, in order.
+    pub fn messages(&self, purpose: &str) -> Vec<String> {
+        let started = self.events("agent.started");
+        let of_it = started.iter().filter(|data| is_for(data, purpose));
+        of_it.map(|data| self.blob(data["message"].as_str().unwrap())).collect()
+    }
+
+    fn blob(&self, digest: &str) -> String {
+        let (head, rest) = digest.split_at(2);
+        let path = self.bench.run_dir().join("blobs/sha256").join(head).join(rest);
+        fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+    }
+
     /// How often an agent was called for a purpose.
     pub fn calls(&self, purpose: &str) -> usize {
         let started = self.events("agent.started");
-        started.iter().filter(|data| data["call"].as_str().unwrap().contains(&format!(".{purpose}."))).count()
+        started.iter().filter(|data| is_for(data, purpose)).count()
     }
+}
+
+/// Is this the beginning of a call for the purpose? Where a role has one purpose only, its name is the call's alone.
+fn is_for(started: &Value, purpose: &str) -> bool {
+    started["call"].as_str().unwrap().contains(&format!(".{purpose}."))
 }

@@ -4,7 +4,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::case::{Case, Ran, add_task, call, complete, correction, done, finding, script, turns, vrc, write};
+use crate::case::{
+    Case, Held, Ran, add_task, call, complete, correction, done, finding, hold, script, sh, turns, vrc, write,
+};
 
 /// After the first task a value check wants the course corrected, and a correction does this.
 fn advised(calls: &[Value]) -> Case {
@@ -192,4 +194,55 @@ fn a_dirty_tree_is_refused() {
     assert!(text.contains("PRD.md"), "{text}");
     assert_eq!(ran.calls("vision_extract"), 0, "nothing was spent");
     assert_eq!(git(&ran.bench.workspace, &["branch", "--show-current"]).trim(), "main");
+}
+
+#[test]
+fn an_older_iteration_is_taken_back_and_its_task_is_done_again() {
+    // T1 is iteration 0. T2 is held in iteration 1 until somebody has taken back what T1 made.
+    let second = turns(&[&[hold()], &[write("two.txt", "two\n")], &[complete("T2")]]);
+    let case = Case::new()
+        .declare("budget", json!({"max_iterations": 60}))
+        .set("steps_per_iteration", json!(1))
+        .on_subject("execute", "T2", second);
+    let held = Held::start(repository(case));
+    held.bench.nightloop(&["undo", "0"]).expect(0);
+    let ran = held.release().expect(0).verified();
+    let undone = ran.events("iteration.undone");
+    assert_eq!(undone.len(), 1, "{undone:#?}");
+    assert_eq!((&undone[0]["iteration"], &undone[0]["problem"]), (&json!(0), &Value::Null), "{undone:#?}");
+    assert_eq!(undone[0]["files"], json!(["one.txt"]), "only the work, none of our views");
+    let times = ran.events("step.began").iter().filter(|step| step["task"] == "T1").count();
+    assert_eq!(times, 2, "{:#?}", ran.log());
+    assert_eq!((&ran.task("T1")["status"], ran.text("one.txt")), (&json!("done"), "one\n".to_owned()));
+    let marked = ran.bench.evidence("undone.json");
+    assert!(marked.to_string().contains("one.txt"), "{marked}");
+    let all = git(&ran.bench.workspace, &["log", "--format=%s"]);
+    assert!(all.contains("take back iteration 0"), "{all}");
+}
+
+#[test]
+fn a_fix_after_which_fewer_checks_pass_is_undone() {
+    let scripts = [
+        script("unit/one", "one.txt", "one"),
+        script("unit/uno", "one.txt", "uno"),
+        script("unit/two", "two.txt", "two"),
+    ];
+    // The first fix spoils what passed. The second one mends only a file that is as it was before the first.
+    let worse = sh("echo spoilt > one.txt; echo spoilt > two.txt; echo left > left.txt");
+    let better = sh("grep -qx one one.txt && grep -qx two two.txt && ! test -e left.txt && echo 'one uno' > one.txt");
+    let case = Case::new()
+        .on("generate_verifications", json!([{"text": "Checks.", "calls": scripts}, done()]))
+        .on_nth("fix", 1, json!([{"calls": [worse]}, done()]))
+        .on_nth("fix", 2, json!([{"calls": [better]}, done()]));
+    let ran = run(repository(case)).expect(0).verified();
+    let log = ran.log();
+    let fixes: Vec<&String> = log.iter().filter(|line| line.starts_with("\"fix\"")).collect();
+    assert!(fixes.len() == 2 && fixes[0].contains("undone: 0 of 2 checks passed"), "{log:#?}");
+    let finished = ran.events("git.finished");
+    let restores: Vec<&Value> = finished.iter().filter(|done| done["operation"] == "restore").collect();
+    assert_eq!(restores.len(), 1, "{finished:#?}");
+    assert_eq!((ran.text("one.txt"), ran.text("two.txt")), ("one uno\n".to_owned(), "two\n".to_owned()));
+    // What was undone is not lost: it is in the history of the run's branch.
+    let all = git(&ran.bench.workspace, &["log", "--format=%s", "-p", "--", "left.txt"]);
+    assert!(all.contains("+left") && all.contains("-left"), "{all}");
 }

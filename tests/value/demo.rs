@@ -1,5 +1,7 @@
 //! `nightloop demo value`: a whole run, offline, answered by itself.
 
+use serde_json::{Value, json};
+
 use crate::support::Bench;
 
 #[test]
@@ -10,4 +12,30 @@ fn the_demo_ends_with_the_exit_gate_passed() {
     assert!(ended.stdout.contains("EXIT_CONVERGED") && ended.stdout.contains("verified"), "{}", ended.stdout);
     let report = std::fs::read_to_string(place.join("DELIVERY_REPORT.md")).unwrap();
     assert!(report.contains("Delivered") && report.contains("exit gate tried 2 time(s)"), "{report}");
+
+    let events = bench.events();
+    let of =
+        |kind: &str| -> Vec<&Value> { events.iter().filter(|(name, _)| name == kind).map(|(_, data)| data).collect() };
+    // Each kind of question that it is there to show.
+    let asked: Vec<&Value> = of("decision.asked").into_iter().map(|asked| &asked["request"]["kind"]).collect();
+    assert_eq!(asked, ["vision", "refinement", "human_action"]);
+
+    let steps: Vec<(&str, &Value)> = of("step.began")
+        .into_iter()
+        .map(|began| {
+            let finished = of("step.finished").into_iter().find(|finished| finished["step"] == began["step"]);
+            (began["action"].as_str().unwrap(), finished.unwrap())
+        })
+        .collect();
+    // A task breaks what passed; the very next step mends it.
+    let broke = |(action, finished): &(&str, &Value)| {
+        *action == "execute" && finished["detail"].as_str().unwrap().contains("but broke ")
+    };
+    let at = steps.iter().position(broke).unwrap_or_else(|| panic!("no regression: {steps:#?}"));
+    let (next, fixed) = steps[at + 1];
+    assert_eq!((next, &fixed["outcome"]), ("fix", &json!("progress")), "{steps:#?}");
+    // The exit gate fails once and then passes.
+    let gates = steps.iter().filter(|(action, _)| *action == "exit_gate");
+    let outcomes: Vec<&Value> = gates.map(|(_, finished)| &finished["outcome"]).collect();
+    assert_eq!(outcomes, ["failed", "passed"]);
 }

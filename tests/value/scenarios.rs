@@ -13,6 +13,7 @@ fn simple_greenfield() {
     assert_eq!(ran.events("vrc.taken").last().unwrap()["vrc"]["value_score"], "1");
     let report = ran.text("DELIVERY_REPORT.md");
     assert!(report.contains("Delivered") && report.contains("unit/one: passed"), "{report}");
+    assert!(!report.contains("Epics"), "it is one slice: {report}");
     assert!(ran.text("IMPLEMENTATION_PLAN.md").contains("- [x] **T2**"));
     assert!(ran.work().contains(&"exit_gate".to_owned()), "{:?}", ran.work());
 }
@@ -213,6 +214,9 @@ fn multi_epic_that_a_person_stops_ships_what_is_there() {
     assert!(!ran.bench.workspace.join("three.txt").exists());
     let last = ran.events("epic.put").into_iter().rev().find(|epic| epic["epic"] == 1).unwrap();
     assert_eq!(last["status"], "skipped", "{last}");
+    let report = ran.text("DELIVERY_REPORT.md");
+    let epics = "## Epics\n\n- 1: the first files (completed); feedback: stop\n- 2: the third file (left out)\n";
+    assert!(report.contains(epics), "what was left out is named: {report}");
 }
 
 #[test]
@@ -221,6 +225,11 @@ fn multi_epic_that_a_person_adjusts_tells_the_planner() {
     let put = ran.events("epic.put");
     let feedback = put.iter().find(|epic| epic["epic"] == 0 && epic["feedback"][0] == "adjust");
     assert_eq!(feedback.unwrap()["feedback"][1], "the third file in Latin, please", "{put:?}");
+    let [first, second] = &ran.messages("plan")[..] else { panic!("{:#?}", ran.messages("plan")) };
+    assert!(second.contains("the third file in Latin, please"), "{second}");
+    assert!(!first.contains("Latin"), "nobody had said it yet");
+    let report = ran.text("DELIVERY_REPORT.md");
+    assert!(report.contains("feedback: adjust: the third file in Latin, please"), "{report}");
 }
 
 #[test]

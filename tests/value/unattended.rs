@@ -63,6 +63,27 @@ fn a_tool_that_is_installed_meanwhile() {
 }
 
 #[test]
+fn a_variable_that_is_missing_and_one_that_only_holds_a_place() {
+    // Only what tools get counts, so the names are ones that they get.
+    let found = discovery(json!({"env_vars_required": ["LC_REGION", "LC_PLACE"]}));
+    let report = json!({"status": "BLOCKED_EXTERNAL", "instructions": "Ask the office."});
+    let bench = Case::new()
+        .on("discover_context", turns(&[&[found]]))
+        .on("preflight", turns(&[&[call("report_preflight", report)]]))
+        .written();
+    let mut command = bench.command(&["run", "--headless"]);
+    command.env("LC_PLACE", "changeme");
+    let ended = unattended(command);
+    let ran = crate::case::Ran { bench, ended }.expect(3).stands();
+    let ran = ran.asks("human_action", "set `LC_REGION`").asks("human_action", "give `LC_PLACE` its real value");
+    ran.bench.nightloop(&["answer", "d1", "done"]).expect(0);
+    let mut command = ran.bench.command(&["resume", "--headless"]);
+    command.env("LC_PLACE", "Turin").env("LC_REGION", "north");
+    unattended(command).expect(0);
+    ran.verified();
+}
+
+#[test]
 fn something_only_a_person_can_do() {
     let ask = json!({"action": "Buy paper.", "instructions": "Two sheets.", "blocked_task_id": "T2"});
     let case = Case::new().on_subject_nth("execute", "T2", 1, turns(&[&[call("request_human_action", ask)]]));

@@ -233,6 +233,7 @@ fn mark(theme: &Theme, status: Status) -> (&'static str, Role) {
         Status::Met => (glyphs.yes, Role::Good),
         Status::NotMet => (glyphs.no, Role::Bad),
         Status::NotAccepted => ("!", Role::Warning),
+        Status::Changed => (glyphs.yes, Role::Info),
         Status::NotJudged => (glyphs.unknown, Role::Muted),
         Status::Waiting => (glyphs.idle, Role::Muted),
         Status::Working => (glyphs.current, Role::Info),

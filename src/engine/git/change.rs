@@ -31,8 +31,9 @@ pub(super) struct Work<'a> {
     pub branch: &'a str,
     pub bounds: Bounds,
     pub settings: &'a GitSettings,
-    /// Committed like all the rest, but never put back: what people want does not change because the work did.
-    pub documents: &'a [String],
+    /// Committed like all the rest, but never put back: what people want does not change because the work did, and
+    /// what is rendered follows the run, not the files.
+    pub kept: &'a [String],
     /// The name of the loop, for messages.
     pub name: &'a str,
 }
@@ -266,7 +267,7 @@ impl Work<'_> {
     async fn ours(&self, entries: Vec<Entry>) -> Result<Vec<Entry>, Trouble> {
         let mut entries = entries;
         entries.retain(|entry| self.bounds.whose(&entry.name) == Whose::Run && !entry.is_submodule());
-        entries.retain(|entry| !self.documents.contains(&shown(&entry.name)));
+        entries.retain(|entry| !self.kept.contains(&shown(&entry.name)));
         let names: Vec<Name> = entries.iter().map(|entry| entry.name.clone()).collect();
         let filtered = filtered(self.git, &names).await?;
         entries.retain(|entry| !filtered.contains(&entry.name));

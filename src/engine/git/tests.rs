@@ -41,7 +41,7 @@ impl Repo {
             run: RUN.to_owned(),
             name: "Greet: people!".to_owned(),
             settings: GitSettings::default(),
-            documents: [paths::plain("VISION.md"), paths::plain("./docs//PRD.md")].into(),
+            kept: kept("VISION.md", "./docs//PRD.md"),
             known: None,
             stop: CancellationToken::new(),
         };
@@ -497,4 +497,25 @@ async fn going_back_leaves_what_people_want_as_they_wrote_it() {
     assert_eq!(read(&repo), expected);
     let undone = repo.undo(0, &[&first, &second]).await.unwrap();
     assert_eq!((read(&repo), undone.files), (expected, vec!["a.txt".to_owned()]));
+}
+
+#[tokio::test]
+async fn what_is_rendered_stands_in_the_way_of_no_undo() {
+    let mut repo = Repo::new();
+    let s0 = repo.prepare().await.head.unwrap();
+    let mut starts = vec![s0];
+    // Each iteration makes a file of its own, and every view changes with it.
+    for (iteration, file) in ["zero.rs", "one.rs", "two.rs"].into_iter().enumerate() {
+        repo.write(file, "work\n");
+        for view in VIEWS {
+            repo.write(view, &format!("as of iteration {iteration}\n"));
+        }
+        starts.push(repo.commit(&format!("before iteration {}", iteration + 1)).await.head.unwrap());
+    }
+    let starts: Vec<&str> = starts.iter().map(String::as_str).collect();
+    assert_eq!(repo.undo(0, &starts).await.unwrap().files, ["zero.rs"]);
+    assert!(!repo.has("zero.rs") && repo.has("one.rs"));
+    assert_eq!(repo.read("VALUE_CHECKLIST.md"), "as of iteration 2\n");
+    assert_eq!(repo.restore(starts[1]).await.files, ["one.rs", "two.rs", "zero.rs"]);
+    assert_eq!(repo.read("IMPLEMENTATION_PLAN.md"), "as of iteration 2\n", "it shows the run as it is");
 }

@@ -228,6 +228,18 @@ pub enum EpicStatus {
     Skipped,
 }
 
+impl EpicStatus {
+    /// For people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "not begun",
+            Self::InProgress => "in progress",
+            Self::Completed => "completed",
+            Self::Skipped => "left out",
+        }
+    }
+}
+
 /// The state of an epic from now on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EpicPut {
@@ -237,6 +249,6 @@ pub struct EpicPut {
     pub deliverables: Vec<String>,
     pub completion_criteria: Vec<String>,
     pub status: EpicStatus,
-    /// proceed, adjust, stop or timeout, with the words.
+    /// proceed, adjust or stop, with the words. Only a person gives it: a time-out stops the run.
     pub feedback: Option<(String, String)>,
 }

@@ -79,6 +79,8 @@ pub(super) enum Status {
     NotJudged,
     /// Green, but what guards it was changed.
     NotAccepted,
+    /// Not agreed to as it was, but made anew: what follows judges the new text.
+    Changed,
     /// Its time has not come.
     Waiting,
     Working,
@@ -99,6 +101,7 @@ impl Status {
             (Kind::Gate, Self::NotMet) => "failed",
             (Kind::Round, Self::Met) => "agreed",
             (Kind::Round, Self::NotAccepted) => "not agreed",
+            (Kind::Round, Self::Changed) => "new text",
             (Kind::Value, Self::NotMet) => "not yet",
             (Kind::Course, Self::Met) => "good",
             (Kind::Course, Self::NotAccepted) => "look at it",
@@ -121,6 +124,7 @@ impl Status {
             Self::NotMet => "not met",
             Self::NotJudged => "not judged",
             Self::NotAccepted => "not accepted",
+            Self::Changed => "changed",
             Self::Waiting => "pending",
             Self::Working => "in progress",
             Self::Blocked => "blocked",
@@ -215,7 +219,7 @@ fn criteria(run: &RunState) -> Vec<Item> {
 fn item(run: &RunState, judged: Option<&Iteration>, criterion: &Criterion) -> Item {
     let finding = judged.and_then(|iteration| finding_of(iteration, &criterion.id));
     let (status, why) = match (judged, finding) {
-        (Some(iteration), Some(finding)) => (status_of(iteration, criterion, finding), finding.why.clone()),
+        (Some(iteration), Some(finding)) => (status_of(run, iteration, criterion, finding), finding.why.clone()),
         _ => at_start(run, criterion),
     };
     let story = story(run, criterion);
@@ -225,7 +229,8 @@ fn item(run: &RunState, judged: Option<&Iteration>, criterion: &Criterion) -> It
         id: Safe::line(&criterion.id),
         text: Safe::line(&criterion.text),
         status,
-        since: since(&story),
+        // What nobody looked at has not been so since anything.
+        since: since(&story).filter(|_| status != Status::NotJudged),
         proof: proof.map(|link| (Safe::line(&link.path), link.sha256.short())),
         why: Safe::line(&why),
         how: Safe::line(&how(criterion)),
@@ -242,7 +247,7 @@ fn finding_of<'a>(iteration: &'a Iteration, id: &str) -> Option<&'a Finding> {
     iteration.certificate.as_ref()?.acceptance_criteria_checklist.iter().find(|finding| finding.id == id)
 }
 
-fn status_of(iteration: &Iteration, criterion: &Criterion, finding: &Finding) -> Status {
+fn status_of(run: &RunState, iteration: &Iteration, criterion: &Criterion, finding: &Finding) -> Status {
     if finding.met {
         return Status::Met;
     }
@@ -252,7 +257,7 @@ fn status_of(iteration: &Iteration, criterion: &Criterion, finding: &Finding) ->
             let result = iteration.probe(Phase::Iteration, &Probe::Criterion(criterion.id.clone()));
             (result.is_some(), result.is_some_and(|result| result.end.passed()))
         }
-        Proof::ExitGate => (false, false),
+        Proof::ExitGate => (run.value.exit_gate_attempts > 0, false),
         Proof::Items | Proof::Verified => (true, false),
         Proof::Judged => {
             let by_skeptic = iteration.skeptic(None).map(|(report, _)| &report.judged);

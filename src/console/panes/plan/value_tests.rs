@@ -6,6 +6,7 @@ use crate::console::moment::{assert_harmless, sizes};
 use crate::console::sample::{scene, screen};
 use crate::console::theme::Glyphs;
 use crate::machine::event::{RoundClosed, RoundKept, StepBegan, StepFinished, Target};
+use crate::machine::measure;
 use crate::machine::run::RunState;
 use crate::model::digest::Digest;
 use crate::model::value::{
@@ -153,6 +154,56 @@ fn the_course_is_named_with_what_was_noticed() {
     let calm = Sim::working();
     assert_eq!(items(&calm.run)[0].id.as_str(), "GREEN");
     assert!(!drawn(&Plan::new(), &calm.run, 80, 24, &Theme::plain()).contains("RED"));
+}
+
+fn closed(target: Target, how: &str, consensus: bool) -> (Status, String) {
+    let mut sim = Sim::preparing();
+    gate(&mut sim, Gate::PrdCritique, None);
+    let (round, document) = (1, Digest::of(b"text"));
+    let (validation, critique, proposal) = (None, None, None);
+    let (issues, research, unknown) = (Vec::new(), Vec::new(), false);
+    sim.record(RoundKept { target, round, document, validation, critique, unknown, issues, research, proposal });
+    sim.record(RoundClosed { target, round, how: how.into(), decision: None, consensus });
+    let item = items(&sim.run).into_iter().find(|item| item.kind == Kind::Round).unwrap();
+    (item.status, item.as_text())
+}
+
+#[test]
+fn a_round_that_brought_a_new_text_is_no_quarrel() {
+    for (target, how, words) in [
+        (Target::Vision, "revised", "vision 1: revised by a person (new text)"),
+        (Target::Prd, "amended", "PRD 1: the amendment was approved (new text)"),
+        (Target::Prd, "auto_amend", "PRD 1: amended by itself, as loop.yaml allows (new text)"),
+        (Target::Prd, "auto_descope", "PRD 1: descoped by itself, as loop.yaml allows (new text)"),
+    ] {
+        let (status, text) = closed(target, how, false);
+        assert_eq!(status, Status::Changed, "{how}");
+        assert!(text.starts_with(words), "{text}");
+    }
+    assert_eq!(closed(Target::Prd, "rejected", true).0, Status::Met, "who keeps the text has decided");
+    assert_eq!(closed(Target::Prd, "approve", true).0, Status::Met);
+    assert_eq!(closed(Target::Prd, "unknown", false).0, Status::NotAccepted);
+}
+
+#[test]
+fn an_exit_gate_that_nobody_tried_has_not_been_shut_since_anything() {
+    let mut sim = working();
+    let certificate = measure::iteration_certificate(&sim.run, sim.run.current.as_ref().unwrap());
+    sim.run.current.as_mut().unwrap().certificate = Some(certificate);
+    let goal = |sim: &Sim| items(&sim.run).into_iter().find(|item| item.kind == Kind::Criterion).unwrap();
+    assert_eq!((goal(&sim).status, goal(&sim).since_text()), (Status::NotJudged, String::new()));
+    sim.step(Step::ExitGate, Outcome::Failed);
+    assert_eq!((goal(&sim).status, goal(&sim).since_text()), (Status::NotMet, "since it0".to_owned()));
+}
+
+#[test]
+fn what_was_descoped_is_not_counted_as_done() {
+    let (all, one) = (items::title(&after_the_gate().run), items::title(&working().run));
+    assert!(all.contains("4 of 5 tasks done, 1 descoped, "), "{all}");
+    assert!(one.contains("1 of 5 tasks done, 1 descoped, "), "{one}");
+    let mut sim = Sim::working();
+    sim.task("T1", TaskStatus::Done, &[]);
+    assert!(!items::title(&sim.run).contains("descoped"));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! agents is made harmless here.
 
 use crate::console::panes::plan::items::{Item, Kind, Since, Status};
-use crate::machine::event::{EpicPut, EpicStatus, Probe, ServiceHealth, Target};
+use crate::machine::event::{EpicPut, EpicStatus, Probe, RoundClosed, ServiceHealth, Target};
 use crate::machine::run::RunState;
 use crate::machine::value::Round;
 use crate::model::safe::Safe;
@@ -37,14 +37,19 @@ pub(super) fn title(run: &RunState) -> String {
     if is_preparing(run) {
         return format!("Plan  {} of {} gates passed", value.gates.len(), Gate::ALL.len());
     }
-    let done = value.tasks.iter().filter(|task| task.status.is_settled()).count();
+    let done = value.tasks_with(TaskStatus::Done).count();
+    // What was given up is not done, whoever gave it up.
+    let descoped = match value.tasks_with(TaskStatus::Descoped).count() {
+        0 => String::new(),
+        count => format!(", {count} descoped"),
+    };
     let score = value.latest_vrc().map_or_else(|| "not checked".to_owned(), |vrc| vrc.value_score.to_string());
     let course = match monitor::status(run).level {
         Level::Green => String::new(),
         level @ (Level::Yellow | Level::Red) => format!(", {}", level.name()),
     };
     format!(
-        "Plan  {done} of {} tasks done, {} of {} checks pass, value {score}{course}",
+        "Plan  {done} of {} tasks done{descoped}, {} of {} checks pass, value {score}{course}",
         value.tasks.len(),
         value.count(VerificationStatus::Passed),
         value.verifications.len(),
@@ -219,12 +224,10 @@ fn course_item(run: &RunState) -> Item {
 }
 
 fn round_item(target: Target, round: &Round) -> Item {
-    let status = match &round.closed {
-        Some(closed) if closed.consensus => Status::Met,
-        Some(_) => Status::NotAccepted,
-        None => Status::Working,
+    let (status, closed) = match &round.closed {
+        Some(closed) => how_closed(closed),
+        None => (Status::Working, "open"),
     };
-    let closed = round.closed.as_ref().map_or("open", |closed| closed.how.as_str());
     let reason = round.kept.validation.as_ref().map(|validation| validation.reason.as_str());
     let reason = reason.or_else(|| round.kept.critique.as_ref().map(|critique| critique.reason.as_str()));
     let id = format!("{} {}", target.name(), round.kept.round);
@@ -234,6 +237,25 @@ fn round_item(target: Target, round: &Round) -> Item {
         item.add("issue", &issue.text);
     }
     item
+}
+
+/// How a round ended. One that brought a new text did what it is for: the round after it judges that text.
+fn how_closed(closed: &RoundClosed) -> (Status, &str) {
+    let text = match closed.how.as_str() {
+        "revised" => "revised by a person",
+        "amended" => "the amendment was approved",
+        "auto_amend" => "amended by itself, as loop.yaml allows",
+        "auto_descope" => "descoped by itself, as loop.yaml allows",
+        "rejected" => "the amendment was rejected: it stays as it is",
+        "auto_acknowledged" => "acknowledged beforehand in loop.yaml",
+        other => other,
+    };
+    let status = match closed.how.as_str() {
+        _ if closed.consensus => Status::Met,
+        "revised" | "amended" | "auto_amend" | "auto_descope" => Status::Changed,
+        _ => Status::NotAccepted,
+    };
+    (status, text)
 }
 
 fn iteration_of(run: &RunState, step: u32) -> Option<u32> {

@@ -213,6 +213,42 @@ fn what_is_missing_after_a_person_was_asked_stops_the_run() {
 }
 
 #[test]
+fn variables_and_placeholders_are_asked_for_like_tools() {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let seen = |missing: &[&str], placeholders: &[&str]| PreflightChecked {
+        missing_tools: Vec::new(),
+        missing_variables: names(missing),
+        placeholder_variables: names(placeholders),
+    };
+    let look = |at: &mut At, checked: PreflightChecked| {
+        assert_eq!(at.sim.settle(), Todo::Effect(Effect::CheckPreflight));
+        at.sim.record(checked);
+    };
+    // Either of them alone keeps the gate shut.
+    for checked in [seen(&["REGION"], &[]), seen(&[], &["API_KEY"])] {
+        let mut alone = at(Gate::Preflight);
+        look(&mut alone, checked.clone());
+        alone.sim.agent(Purpose::Preflight, judged("READY"));
+        look(&mut alone, checked);
+        assert_eq!(alone.sim.settle(), Todo::AwaitPerson);
+    }
+    let mut at = at(Gate::Preflight);
+    look(&mut at, seen(&["REGION"], &["API_KEY"]));
+    at.sim.agent(Purpose::Preflight, judged("READY"));
+    look(&mut at, seen(&["REGION"], &["API_KEY"]));
+    at.sim.settle();
+    let Request::HumanAction { instructions, .. } = at.sim.run.operator.open().next().unwrap().request.clone() else {
+        panic!()
+    };
+    let both = instructions.contains("set `REGION`") && instructions.contains("give `API_KEY` its real value");
+    assert!(both, "{instructions}");
+    at.sim.answer(Answer::Done);
+    look(&mut at, seen(&[], &["API_KEY"]));
+    let detail = at.halts(Gate::Preflight).detail;
+    assert!(detail.contains("give `API_KEY` its real value") && !detail.contains("REGION"), "{detail}");
+}
+
+#[test]
 fn a_question_during_a_call_is_none_of_the_steps_own() {
     let mut at = at(Gate::Preflight);
     looks(&mut at, &["cc"]);
