@@ -3,6 +3,7 @@
 mod answer;
 mod attach;
 mod auto;
+mod clues;
 mod completions;
 mod demo;
 mod doctor;
