@@ -15,6 +15,7 @@ mod mcp;
 mod order;
 mod outcome;
 mod pause;
+mod ready;
 mod rehearse;
 mod replay;
 mod resume;
