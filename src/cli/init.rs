@@ -1,152 +1,141 @@
 //! `nightloop init`: writes a commented loop.yaml. Never overwrites anything.
 
+mod agent;
+mod from_prd;
+mod template;
+
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Component, Path};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::engine::error::EngineError;
-use crate::model::loop_file::ProgramProfile;
+use crate::model::loop_file;
+use crate::model::prd::{self, Prd};
+use crate::model::project_check::{self, Inferred};
+use crate::tool::document;
 
 use super::doctor::programs;
-use super::{Outcome, text};
+use super::{Outcome, clues, text};
+use agent::Agent;
+use template::Template;
 
 #[derive(Debug, Default, Args)]
 pub struct Options {
     /// What the loop is for.
     #[arg(long, value_enum, default_value = "green-tests")]
     template: Template,
+    /// Make a loop of the items of this prd.json; its check is inferred from the files of the project.
+    #[arg(long, value_name = "PRD", conflicts_with = "template")]
+    from: Option<String>,
     /// Who does the work. By default the API where its key is set, else the first agent program that is installed.
     #[arg(long, value_parser = Agent::parse, value_name = "AGENT")]
     agent: Option<Agent>,
 }
 
-/// Who does the work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Agent {
-    /// The Messages API; the key is in ANTHROPIC_API_KEY.
-    Anthropic,
-    /// A server on this machine that speaks chat completions (Ollama, llama.cpp, vLLM …).
-    Local,
-    Program(ProgramProfile),
-}
-
-impl Agent {
-    /// Every agent by its name, programs in the order in which they are looked for.
-    fn all() -> impl Iterator<Item = (&'static str, Self)> {
-        let programs = ProgramProfile::ALL.into_iter().filter(|profile| *profile != ProgramProfile::Plain);
-        let programs = programs.map(|profile| (profile.name(), Self::Program(profile)));
-        [("anthropic", Self::Anthropic), ("local", Self::Local)].into_iter().chain(programs)
-    }
-
-    fn parse(text: &str) -> Result<Self, String> {
-        let known = Self::all().find(|(name, _)| *name == text).map(|(_, agent)| agent);
-        known.ok_or_else(|| format!("one of: {}", Self::all().map(|(name, _)| name).collect::<Vec<_>>().join(", ")))
-    }
-
-    /// The line for loop.yaml; `None`: as the template has it.
-    fn line(self) -> Option<String> {
-        match self {
-            Self::Anthropic => None,
-            Self::Local => {
-                Some(r#"{ backend: openai, base_url: "http://127.0.0.1:11434/v1", model: qwen3-coder }"#.to_owned())
-            }
-            Self::Program(profile) => Some(format!(r#"{{ backend: command, command: ["{}"] }}"#, profile.name())),
-        }
-    }
-
-    /// Who works when nobody says.
-    fn usual(has_key: bool, installed: impl Fn(&str) -> bool) -> Self {
-        let program =
-            |(name, agent): (&str, Self)| (matches!(agent, Self::Program(_)) && installed(name)).then_some(agent);
-        if has_key { Self::Anthropic } else { Self::all().find_map(program).unwrap_or(Self::Anthropic) }
-    }
-}
-
-/// A template with its agent put in.
-fn declaration_text(template: Template, agent: Agent) -> String {
-    let Some(line) = agent.line() else { return template.text().to_owned() };
-    let put = |text: &str| match text.strip_prefix("  builder: ") {
-        Some(_) => format!("  builder: {line}\n"),
-        None => format!("{text}\n"),
-    };
-    template.text().lines().map(put).collect()
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Template {
-    /// Run until the tests pass.
-    #[default]
-    GreenTests,
-    /// Improve a score until it converges.
-    Benchmark,
-    /// Extract knowledge until coverage is reached.
-    Extraction,
-    /// Answer a question with sources.
-    Research,
-    /// Security or interface work, with the gates of rung 65537.
-    Security,
-    /// From a vision and a PRD to delivered value.
-    Vision,
-}
-
-impl Template {
-    const fn text(self) -> &'static str {
-        match self {
-            Self::GreenTests => include_str!("../../assets/templates/green-tests.yaml"),
-            Self::Benchmark => include_str!("../../assets/templates/benchmark.yaml"),
-            Self::Extraction => include_str!("../../assets/templates/extraction.yaml"),
-            Self::Research => include_str!("../../assets/templates/research.yaml"),
-            Self::Security => include_str!("../../assets/templates/security.yaml"),
-            Self::Vision => include_str!("../../assets/templates/vision.yaml"),
-        }
-    }
-
-    /// What a loop of this kind reads besides its declaration.
-    const fn documents(self) -> &'static [(&'static str, &'static str)] {
-        match self {
-            Self::Vision => &[("NORTHSTAR.md", VALUE_NORTHSTAR), ("VISION.md", VISION), ("PRD.md", PRD)],
-            Self::GreenTests | Self::Benchmark | Self::Extraction | Self::Research | Self::Security => {
-                &[("NORTHSTAR.md", NORTHSTAR)]
-            }
-        }
-    }
-}
-
-const NORTHSTAR: &str = include_str!("../../assets/templates/NORTHSTAR.md");
-const VALUE_NORTHSTAR: &str = include_str!("../../assets/templates/NORTHSTAR-value.md");
-const VISION: &str = include_str!("../../assets/templates/VISION.md");
-const PRD: &str = include_str!("../../assets/templates/PRD.md");
-
 pub fn main(here: &Path, options: &Options) -> Outcome {
-    let declaration = here.join("loop.yaml");
     let has_key = std::env::var_os("ANTHROPIC_API_KEY").is_some_and(|key| !key.is_empty());
     let agent = options.agent.unwrap_or_else(|| Agent::usual(has_key, |program| programs::find(program).is_ok()));
-    if !write_new(&declaration, &declaration_text(options.template, agent))? {
+    let by_itself = options.agent.is_none();
+    match &options.from {
+        Some(file) => from_prd(here, file, agent, by_itself),
+        None => from_template(here, options.template, agent, by_itself),
+    }
+}
+
+fn from_template(here: &Path, template: Template, agent: Agent, by_itself: bool) -> Outcome {
+    write_declaration(here, &template.declaration(agent), agent, by_itself)?;
+    for (name, content) in template.documents() {
+        let path = here.join(name);
+        if write_new(&path, content)? {
+            text::line(format!("wrote {}", path.display()));
+        }
+    }
+    text::line(format!("next: {}, then `nightloop doctor` and `nightloop run`", template.to_do()));
+    Ok(0)
+}
+
+/// A loop for a PRD that is there already. Nothing but loop.yaml is written.
+fn from_prd(here: &Path, file: &str, agent: Agent, by_itself: bool) -> Outcome {
+    let file = in_workspace(here, file)?;
+    let prd = read_prd(here, &file)?;
+    let checks = project_check::infer(&clues::find(here));
+    let line = agent.line().unwrap_or_else(|| agent::USUAL.to_owned());
+    let declaration = from_prd::declaration(&prd, &file, &checks, &line);
+    // It is made of foreign text: what could not be read again is not written.
+    loop_file::parse(&declaration, "loop.yaml").map_err(|e| EngineError::Internal(format!("the declaration: {e}")))?;
+    write_declaration(here, &declaration, agent, by_itself)?;
+    tell(&prd, &file, &checks);
+    Ok(0)
+}
+
+fn tell(prd: &Prd, file: &str, checks: &[Inferred]) {
+    let counts = prd.counts();
+    let next = prd.next_item(&Default::default());
+    let order = match next {
+        Some(item) => format!("first comes {} ({})", item.id, item.title),
+        None => "nothing is left to do: set `passes` to false for what is".to_owned(),
+    };
+    text::line(text::safe(&format!("{file}: {} items, {} pass; {order}", counts.all, counts.passing)));
+    for check in checks {
+        text::line(format!("check: {}, inferred from {}; it runs after every item", check.command(), check.from));
+    }
+    let own = if checks.is_empty() {
+        text::line("check: none was found; without one the run ends with NEED_INFO (exit code 3)");
+        "name a check in loop.yaml"
+    } else {
+        "look at the check in loop.yaml"
+    };
+    text::line(format!("next: {own}, then `nightloop doctor` and `nightloop run`"));
+}
+
+/// The path as loop.yaml names it: below this directory, without detours.
+fn in_workspace(here: &Path, file: &str) -> Result<String, EngineError> {
+    let outside = || {
+        EngineError::usage(
+            format!("{file} is no file in {}", here.display()),
+            "run `nightloop init --from` in the directory of the project, with a PRD that lies in it",
+        )
+    };
+    let path = Path::new(file);
+    // An absolute path means the same place by whatever name this directory goes.
+    let canonical = here.canonicalize().unwrap_or_else(|_| here.to_owned());
+    let inner = match path.is_absolute() {
+        true => path.strip_prefix(here).or_else(|_| path.strip_prefix(&canonical)).map_err(|_| outside())?,
+        false => path,
+    };
+    let mut parts = Vec::new();
+    for part in inner.components() {
+        match part {
+            Component::CurDir => {}
+            Component::Normal(part) => parts.push(part.to_str().ok_or_else(outside)?),
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return Err(outside()),
+        }
+    }
+    if parts.is_empty() { Err(outside()) } else { Ok(parts.join("/")) }
+}
+
+fn read_prd(here: &Path, file: &str) -> Result<Prd, EngineError> {
+    let unread = |why: String| EngineError::usage(why, "give a prd.json: `nightloop init --from prd.json`");
+    let bytes = document::read(here, file, prd::MOST_BYTES).map_err(unread)?;
+    let bytes = bytes.ok_or_else(|| unread(format!("{file} does not exist")))?;
+    Prd::read(&bytes).map_err(|e| EngineError::Declaration(e.diagnostic(file)))
+}
+
+fn write_declaration(here: &Path, content: &str, agent: Agent, by_itself: bool) -> Result<(), EngineError> {
+    let declaration = here.join("loop.yaml");
+    if !write_new(&declaration, content)? {
         return Err(EngineError::usage(
             format!("{} exists already", declaration.display()),
             "edit it, or run `nightloop init` in another directory",
         ));
     }
     text::line(format!("wrote {}", declaration.display()));
-    if let (None, Agent::Program(profile)) = (options.agent, agent) {
+    if let (true, Agent::Program(profile)) = (by_itself, agent) {
         text::line(format!("agent: {}, which is installed here (--agent chooses another)", profile.name()));
     }
-    for (name, content) in options.template.documents() {
-        let path = here.join(name);
-        if write_new(&path, content)? {
-            text::line(format!("wrote {}", path.display()));
-        }
-    }
-    let own = match options.template {
-        Template::Vision => "write VISION.md and PRD.md",
-        Template::GreenTests | Template::Benchmark | Template::Extraction | Template::Research | Template::Security => {
-            "make the goal and the checks your own"
-        }
-    };
-    text::line(format!("next: {own}, then `nightloop doctor` and `nightloop run`"));
-    Ok(0)
+    Ok(())
 }
 
 /// `false` when the file is there already.
@@ -165,31 +154,22 @@ fn write_new(path: &Path, content: &str) -> Result<bool, EngineError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{loop_file, northstar};
 
     #[test]
-    fn every_template_is_a_valid_declaration() {
-        for template in Template::value_variants() {
-            for (_, agent) in Agent::all() {
-                let parsed = loop_file::parse(&declaration_text(*template, agent), "loop.yaml");
-                let parsed = parsed.unwrap_or_else(|e| panic!("{template:?}: {e}"));
-                assert!(parsed.goal.is_some() && !parsed.criteria().is_empty(), "{template:?}");
-                let (_, declared) = parsed.agents.iter().next().unwrap();
-                assert_eq!(declared.backend == loop_file::BackendName::Anthropic, agent == Agent::Anthropic);
-            }
+    fn a_prd_lies_in_the_workspace() {
+        let dir = tempfile::tempdir().unwrap();
+        let here = dir.path();
+        let absolute = here.join("plans/prd.json");
+        for (file, place) in [
+            ("prd.json", "prd.json"),
+            ("./prd.json", "prd.json"),
+            ("plans//prd.json", "plans/prd.json"),
+            (absolute.to_str().unwrap(), "plans/prd.json"),
+        ] {
+            assert_eq!(in_workspace(here, file).unwrap(), place);
         }
-        for northstar in [NORTHSTAR, VALUE_NORTHSTAR] {
-            assert!(!northstar::parse(northstar).unwrap().metrics.is_empty());
+        for file in ["", ".", "../prd.json", "plans/../../prd.json", "/etc/prd.json"] {
+            assert!(in_workspace(here, file).is_err(), "{file}");
         }
-    }
-
-    #[test]
-    fn the_key_comes_first_then_what_is_installed() {
-        assert_eq!(Agent::usual(true, |_| true), Agent::Anthropic);
-        assert_eq!(
-            Agent::usual(false, |program| program == "codex" || program == "goose"),
-            Agent::Program(ProgramProfile::Codex)
-        );
-        assert_eq!(Agent::usual(false, |_| false), Agent::Anthropic);
     }
 }

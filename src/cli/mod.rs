@@ -3,6 +3,7 @@
 mod answer;
 mod attach;
 mod auto;
+mod clues;
 mod completions;
 mod demo;
 mod doctor;
@@ -14,6 +15,7 @@ mod mcp;
 mod order;
 mod outcome;
 mod pause;
+mod ready;
 mod rehearse;
 mod replay;
 mod resume;

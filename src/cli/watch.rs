@@ -11,7 +11,6 @@ use crate::console::app::{self, Exit, Host};
 use crate::console::bars::{Message, Tone};
 use crate::console::model::{Model, Screen};
 use crate::console::scene::Link;
-use crate::console::screens::ready::Ready;
 use crate::console::screens::welcome::{Choice, Welcome};
 use crate::console::settings::{Settings, Wishes};
 use crate::console::source::{self, Source, Start};
@@ -22,16 +21,13 @@ use crate::engine::host::{self, Hosted, Wanted};
 use crate::engine::means::Means;
 use crate::engine::offline;
 use crate::engine::places::{self, StateRoot};
-use crate::engine::session::{self, Attendance, Declaration};
+use crate::engine::session;
 use crate::engine::signals;
 use crate::model::ids::RunId;
-use crate::model::loop_file::{BackendName, LoopFile};
-use crate::model::purpose::Purpose;
 use crate::model::safe::Safe;
-use crate::model::stop::StopReason;
 
 use super::hold::{self, Held};
-use super::{Outcome, auto, order, outcome, text};
+use super::{Outcome, auto, order, outcome, ready, text};
 
 /// Runs that are looked at before the first frame.
 const NEWEST: usize = 20;
@@ -85,7 +81,7 @@ pub fn over_own_run(look: &Look, plan: Plan) -> Result<Closed, EngineError> {
         Held::take().ok_or_else(|| EngineError::Internal("the process that holds the terminal is gone".to_owned()))?;
     let root = StateRoot::locate()?;
     let settings = look.settings()?;
-    let ready = ready_screen(&root, &plan);
+    let ready = ready::screen(&root, &plan.wanted);
     let mut host =
         Hosting { root: root.clone(), held, wanted: Some(plan.wanted), means: plan.means, auto: plan.auto, own: None };
     let (screen, source) = match ready.filter(|_| !plan.start) {
@@ -96,54 +92,6 @@ pub fn over_own_run(look: &Look, plan: Plan) -> Result<Closed, EngineError> {
     let model = model(&settings, screen, false, greeting);
     let exit = show(model, source, &root, settings, &mut host);
     host.close(exit)
-}
-
-/// The ready screen of a new run; a run that goes on has none.
-fn ready_screen(root: &StateRoot, plan: &Plan) -> Option<Ready> {
-    let Wanted::New { workspace, declaration } = &plan.wanted else { return None };
-    let Declaration { file, .. } = declaration.as_ref();
-    let prompt = places::prompts().unwrap_or_default().render(Purpose::Scout, &file.criteria()).unwrap_or_default();
-    let mut notes = match host::preflight(workspace, file, Attendance::Watched) {
-        Ok(()) => Vec::new(),
-        Err(error) => Safe::lines(&error.to_string()),
-    };
-    let place = session::canonical_workspace(workspace).unwrap_or_else(|_| workspace.clone());
-    notes.extend(missing_keys(file));
-    notes.extend(earlier_run(root, &place));
-    let place = Safe::line(&place.to_string_lossy());
-    let mut ready = Ready::new(file.clone(), place, Safe::lines(&prompt), notes);
-    if let Ok(in_force) = Attendance::Watched.sandbox(file) {
-        ready.notes.extend(in_force.warnings.iter().map(|warning| Safe::line(warning)));
-        ready.sandbox = Safe::line(&in_force.level.to_string());
-    }
-    Some(ready)
-}
-
-/// Keys that the start would ask for.
-fn missing_keys(declared: &LoopFile) -> Vec<Safe> {
-    let keyless = declared.agents.iter().filter(|(_, agent)| {
-        let variable = agent.api_key_env.as_deref().unwrap_or("ANTHROPIC_API_KEY");
-        agent.backend == BackendName::Anthropic && agent.base_url.is_none() && std::env::var_os(variable).is_none()
-    });
-    keyless
-        .map(|(name, agent)| {
-            let variable = agent.api_key_env.as_deref().unwrap_or("ANTHROPIC_API_KEY");
-            Safe::line(&format!("agent `{name}` needs a key: set {variable} before you start"))
-        })
-        .collect()
-}
-
-/// A run of this directory that could go on instead.
-fn earlier_run(root: &StateRoot, workspace: &Path) -> Option<Safe> {
-    let run = root.run_of(workspace)?;
-    let state = session::read_state(root, &run).ok()?;
-    let goes_on = "`nightloop resume` goes on there; starting here begins anew";
-    let halted = state.halt.as_ref();
-    match halted.map(|halted| halted.stop_reason) {
-        None => Some(Safe::line(&format!("run {run} was cut off in {}: {goes_on}", state.state))),
-        Some(StopReason::BackpressureSignal) => Some(Safe::line(&format!("run {run} was stopped: {goes_on}"))),
-        Some(_) => None,
-    }
 }
 
 fn model(settings: &Settings, screen: Screen, read_only: bool, greeting: Option<Message>) -> Model {

@@ -39,7 +39,9 @@ pub fn touched(criteria: &[Criterion], start: &TreeSnapshot, now: &TreeSnapshot)
     for criterion in criteria.iter().filter(|criterion| !criterion.proof.is_the_way_out()) {
         let scripts = match &criterion.proof {
             Proof::Check { argv, .. } => scripts_of(argv),
-            Proof::Judged | Proof::ExitGate | Proof::Items | Proof::Verified => Vec::new(),
+            Proof::Judged | Proof::ExitGate => Vec::new(),
+            // They stand on checks that have guards of their own; an item that brings its tests is as it should be.
+            Proof::Items | Proof::Verified => continue,
         };
         let globs = globs(criterion);
         let is_script = |path: &&String| scripts.contains(path);
@@ -189,6 +191,18 @@ mod tests {
         let touched = touched(&[criterion(&["sh", "./check.sh"], &[])], &start, &now);
         assert_eq!(touched["c"].script, ["check.sh"]);
         assert_eq!(touched["c"].others, ["a_test.go", "tests/a.rs"]);
+    }
+
+    /// Nearly every item of a PRD asks for tests: bringing them must not keep the run from its end.
+    #[test]
+    fn items_may_bring_their_tests() {
+        let [start, now] = [tree(&[]), tree(&[("tests/a.rs", "new"), (".gitignore", "target")])];
+        let check = criterion(&["cargo", "test"], &[]);
+        for proof in [Proof::Items, Proof::Verified] {
+            let way_out = Criterion { id: "out".into(), proof, ..check.clone() };
+            let touched = touched(&[check.clone(), way_out], &start, &now);
+            assert_eq!(touched.keys().collect::<Vec<_>>(), [&check.id]);
+        }
     }
 
     #[test]

@@ -111,11 +111,23 @@ fn tampered(state: &RunState, iteration: &Iteration, criterion: &str) -> Option<
     let touched = iteration.artifacts.as_ref()?.guards_touched.get(criterion)?;
     let mut files = touched.script.clone();
     // Once green with its guards intact, a criterion may see its tests grow.
-    if !was_met_before(state, criterion) {
+    if !was_met_with_its_guards(state, criterion) {
         files.extend(touched.others.iter().cloned());
     }
     files.retain(|file| !approved(state, iteration, file));
     (!files.is_empty()).then_some(files)
+}
+
+/// Was it green before what guards it changed? Where an author works pass by pass it counts for the whole run: a pass that
+/// turns a check red is followed by one that turns it green again, after items that brought their tests, and a critic has
+/// judged the diff of every pass.
+fn was_met_with_its_guards(state: &RunState, criterion: &str) -> bool {
+    if !state.loop_file().playbook.has_passes() {
+        return was_met_before(state, criterion);
+    }
+    let certificates = state.done.iter().filter_map(|done| done.certificate.as_ref());
+    let mut findings = certificates.flat_map(|certificate| &certificate.acceptance_criteria_checklist);
+    was_met_at_baseline(state, criterion) || findings.any(|finding| finding.id == criterion && finding.met)
 }
 
 /// Did a person look at this file as it is now, and say that it is right?

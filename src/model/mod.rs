@@ -22,6 +22,7 @@ pub mod learnings;
 pub mod loop_file;
 pub mod northstar;
 pub mod prd;
+pub mod project_check;
 pub mod purpose;
 pub mod reply;
 pub mod report;

@@ -11,8 +11,6 @@ mod item;
 mod json;
 mod list;
 mod merge;
-#[cfg(test)]
-mod mutants;
 mod priority;
 mod select;
 #[cfg(test)]

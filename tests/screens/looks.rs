@@ -1,11 +1,16 @@
 //! Everything an operator looks at, by name: how to get there.
 
 use nightloop::console::model::Screen;
-use nightloop::console::screens::ready::Ready;
+use nightloop::console::screens::ready::{Items, Ready};
 use nightloop::console::screens::welcome::Welcome;
 use nightloop::console::theme::Theme;
 use nightloop::machine::event::{Event, PauseBegan, PauseRequested};
+use nightloop::model::loop_file;
+use nightloop::model::prd::Prd;
+use nightloop::model::project_check::{Clues, infer};
+use nightloop::model::purpose::Purpose;
 use nightloop::model::safe::Safe;
+use nightloop::playbook::prompts::Prompts;
 
 use super::operator::{Operator, Recorded};
 
@@ -25,8 +30,10 @@ pub const PANES: [Sight; 8] = [
     ("0-runs", |theme, size| at_work(theme, size, "0")),
 ];
 
-pub const OTHERS: [Sight; 9] = [
+pub const OTHERS: [Sight; 11] = [
     ("ready", ready),
+    ("ready-prd", ready_prd),
+    ("ready-micro", ready_micro),
     ("welcome", welcome),
     ("inbox-empty", |theme, size| at_work(theme, size, "i")),
     ("inbox-refinement", |theme, size| at(Recorded::demo().at_refinement(), theme, size, "i")),
@@ -76,10 +83,30 @@ pub fn welcome(theme: Theme, size: Size) -> Operator {
 
 pub fn ready(theme: Theme, size: Size) -> Operator {
     let Event::RunStarted(started) = &Recorded::demo().stamped(0).event else { panic!("the first event") };
-    let prompt = nightloop::playbook::prompts::Prompts::default()
-        .render(nightloop::model::purpose::Purpose::Scout, &started.declaration.criteria())
-        .unwrap();
+    let prompt = Prompts::default().render(Purpose::Scout, &started.declaration.criteria()).unwrap();
     let notes = vec![Safe::line("the sandbox is not enforced here: agents and checks run with your rights")];
     let ready = Ready::new((*started.declaration).clone(), Safe::line("/tmp/slug"), Safe::lines(&prompt), notes);
     Operator::before(Screen::Ready(Box::new(ready)), theme, size)
+}
+
+/// An existing project, with a check that was inferred.
+pub fn ready_prd(theme: Theme, size: Size) -> Operator {
+    let text =
+        include_str!("../../assets/demo/prd/loop.yaml").replace("[\"sh\", \"checks/sound.sh\"]", "[make, check]");
+    let prd = Prd::read(include_bytes!("../../assets/demo/prd/prd.json")).unwrap();
+    let mut ready = of_an_author(&text, "/tmp/greet");
+    ready.items = Some(Ok(Items::from(&prd)));
+    ready.inferred = infer(&Clues { makefile: Some("check:\n".to_owned()), ..Clues::default() });
+    Operator::before(Screen::Ready(Box::new(ready)), theme, size)
+}
+
+pub fn ready_micro(theme: Theme, size: Size) -> Operator {
+    let ready = of_an_author(include_str!("../../assets/demo/micro/loop.yaml"), "/tmp/count");
+    Operator::before(Screen::Ready(Box::new(ready)), theme, size)
+}
+
+fn of_an_author(declaration: &str, place: &str) -> Ready {
+    let declared = loop_file::parse(declaration, "loop.yaml").unwrap();
+    let prompt = Prompts::default().render(Purpose::Author, &declared.criteria()).unwrap();
+    Ready::new(declared, Safe::line(place), Safe::lines(&prompt), Vec::new())
 }

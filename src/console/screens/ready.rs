@@ -3,6 +3,8 @@
 //! Not here: reading files, starting. Invariants: nothing happens before the operator says so; warnings stand
 //! above what they warn about, so that they are seen without scrolling.
 
+mod work;
+
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -17,8 +19,11 @@ use crate::model::budget;
 use crate::model::criterion::Proof;
 use crate::model::decision::{Mode, Patience};
 use crate::model::learnings::SpecVersion;
-use crate::model::loop_file::{LoopFile, SandboxMode};
+use crate::model::loop_file::{LoopFile, Playbook, SandboxMode};
+use crate::model::project_check::Inferred;
 use crate::model::safe::Safe;
+
+pub use work::Items;
 
 /// Rows that do not scroll: the title, and the line that says how to start.
 const FIXED_ROWS: u16 = 2;
@@ -36,13 +41,27 @@ pub struct Ready {
     pub notes: Vec<Safe>,
     /// What would be enforced around commands here, if that is known.
     pub sandbox: Safe,
+    /// The items of a PRD, or why they cannot be used; `None`: there are none to look at.
+    pub items: Option<Result<Items, Vec<Safe>>>,
+    /// What the project's files suggest as its check: a declared check that is the same was likely inferred.
+    pub inferred: Vec<Inferred>,
     offset: usize,
     size: (u16, u16),
 }
 
 impl Ready {
     pub fn new(declared: LoopFile, workspace: Safe, prompt: Vec<Safe>, notes: Vec<Safe>) -> Self {
-        Self { declared, workspace, prompt, notes, sandbox: Safe::default(), offset: 0, size: (80, 22) }
+        Self {
+            declared,
+            workspace,
+            prompt,
+            notes,
+            sandbox: Safe::default(),
+            items: None,
+            inferred: Vec::new(),
+            offset: 0,
+            size: (80, 22),
+        }
     }
 
     /// The room it was given, so that pages can be turned.
@@ -112,6 +131,7 @@ impl Ready {
             body.entry("! note", note.as_str(), Role::Warning);
         }
         self.goal(&mut body);
+        self.work(&mut body);
         self.limits(&mut body);
         self.who(&mut body);
         self.guards(&mut body);
@@ -165,8 +185,15 @@ impl Ready {
     fn criteria(&self, body: &mut Body<'_>) {
         let declared = &self.declared;
         let criteria = declared.criteria();
+        let checked = criteria.iter().any(|criterion| matches!(criterion.proof, Proof::Check { .. }));
         if criteria.is_empty() {
             body.entry("criteria", "none: the run will end with NEED_INFO", Role::Bad);
+        } else if declared.playbook == Playbook::Prd && !checked {
+            body.entry(
+                "! check",
+                "no check: the run will end with NEED_INFO; name one in acceptance_criteria",
+                Role::Bad,
+            );
         }
         for (index, criterion) in criteria.iter().enumerate() {
             let name = if index == 0 { "criteria" } else { "" };
@@ -186,6 +213,11 @@ impl Ready {
             let text = format!("{} {}: {}", body.theme.glyphs().bullet, criterion.id, criterion.text);
             body.entry(name, Safe::line(&text).as_str(), Role::Text);
             body.entry("", &format!("  {}", Safe::line(&how)), Role::Muted);
+            if let Proof::Check { argv, .. } = &criterion.proof
+                && let Some((when, look)) = self.when_it_runs(argv)
+            {
+                body.entry("", &format!("  {when}"), look);
+            }
         }
     }
 

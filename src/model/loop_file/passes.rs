@@ -72,6 +72,16 @@ pub enum Flow {
 }
 
 impl Flow {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Signal => "signal",
+            Self::Build => "build",
+            Self::Tests => "tests",
+            Self::Review => "review",
+            Self::Other => "other",
+        }
+    }
+
     pub const fn limit(self) -> u32 {
         match self {
             Self::Build => 5,

@@ -3,7 +3,9 @@
 //! The files in `fixtures/prd` are real ones, byte for byte. `NIGHTLOOP_PRD_CORPUS=DIR cargo test --test prd --
 //! --ignored --nocapture` does the same with every file of a folder and prints what became of each.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod mutants;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,0 +1,79 @@
+//! What the ready screen shows, read from the disk. Nothing is written, nothing is spent.
+
+use std::path::Path;
+
+use crate::console::screens::ready::{Items, Ready};
+use crate::engine::host::{self, Wanted};
+use crate::engine::places::{self, StateRoot};
+use crate::engine::session::{self, Attendance, Declaration};
+use crate::model::loop_file::{BackendName, LoopFile, Playbook};
+use crate::model::prd::{self, Prd};
+use crate::model::project_check;
+use crate::model::purpose::Purpose;
+use crate::model::safe::Safe;
+use crate::model::stop::StopReason;
+use crate::tool::document;
+
+use super::clues;
+
+/// The ready screen of a new run; a run that goes on has none.
+pub fn screen(root: &StateRoot, wanted: &Wanted) -> Option<Ready> {
+    let Wanted::New { workspace, declaration } = wanted else { return None };
+    let Declaration { file, .. } = declaration.as_ref();
+    let first = if file.playbook.has_passes() { Purpose::Author } else { Purpose::Scout };
+    let prompt = places::prompts().unwrap_or_default().render(first, &file.criteria()).unwrap_or_default();
+    let mut notes = match host::preflight(workspace, file, Attendance::Watched) {
+        Ok(()) => Vec::new(),
+        Err(error) => Safe::lines(&error.to_string()),
+    };
+    let place = session::canonical_workspace(workspace).unwrap_or_else(|_| workspace.clone());
+    notes.extend(missing_keys(file));
+    notes.extend(earlier_run(root, &place));
+    let shown = Safe::line(&place.to_string_lossy());
+    let mut ready = Ready::new(file.clone(), shown, Safe::lines(&prompt), notes);
+    if file.playbook == Playbook::Prd {
+        ready.items = Some(items(&place, &file.prd().file));
+        ready.inferred = project_check::infer(&clues::find(&place));
+    }
+    if let Ok(in_force) = Attendance::Watched.sandbox(file) {
+        ready.notes.extend(in_force.warnings.iter().map(|warning| Safe::line(warning)));
+        ready.sandbox = Safe::line(&in_force.level.to_string());
+    }
+    Some(ready)
+}
+
+/// The items as they are in the file now. The run reads it again: this is only shown.
+fn items(workspace: &Path, file: &str) -> Result<Items, Vec<Safe>> {
+    let missing = || format!("{file} is not there: write one, or name another file with `prd: {{ file: … }}`");
+    let read = document::read(workspace, file, prd::MOST_BYTES)
+        .and_then(|bytes| bytes.ok_or_else(missing))
+        .and_then(|bytes| Prd::read(&bytes).map_err(|e| e.diagnostic(file).to_string()));
+    read.map(|prd| Items::from(&prd)).map_err(|problem| Safe::lines(&problem))
+}
+
+/// Keys that the start would ask for.
+fn missing_keys(declared: &LoopFile) -> Vec<Safe> {
+    let keyless = declared.agents.iter().filter(|(_, agent)| {
+        let variable = agent.api_key_env.as_deref().unwrap_or("ANTHROPIC_API_KEY");
+        agent.backend == BackendName::Anthropic && agent.base_url.is_none() && std::env::var_os(variable).is_none()
+    });
+    keyless
+        .map(|(name, agent)| {
+            let variable = agent.api_key_env.as_deref().unwrap_or("ANTHROPIC_API_KEY");
+            Safe::line(&format!("agent `{name}` needs a key: set {variable} before you start"))
+        })
+        .collect()
+}
+
+/// A run of this directory that could go on instead.
+fn earlier_run(root: &StateRoot, workspace: &Path) -> Option<Safe> {
+    let run = root.run_of(workspace)?;
+    let state = session::read_state(root, &run).ok()?;
+    let goes_on = "`nightloop resume` goes on there; starting here begins anew";
+    let halted = state.halt.as_ref();
+    match halted.map(|halted| halted.stop_reason) {
+        None => Some(Safe::line(&format!("run {run} was cut off in {}: {goes_on}", state.state))),
+        Some(StopReason::BackpressureSignal) => Some(Safe::line(&format!("run {run} was stopped: {goes_on}"))),
+        Some(_) => None,
+    }
+}
