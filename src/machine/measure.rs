@@ -2,6 +2,8 @@
 //!
 //! The same code serves the iteration, its replays and `verify`; only the source of probe results differs.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::model::certificate::{self, Certificate, CertificateKind, Facts, Residual, certify};
 use crate::model::criterion::{Criterion, Finding, Proof};
 use crate::model::decimal::Exact;
@@ -13,7 +15,7 @@ use crate::model::loop_file::Playbook;
 use crate::model::purpose::Purpose;
 use crate::model::self_running::runs_by_itself;
 
-use super::event::{Phase, Probe, ProbeResult};
+use super::event::{ChangeKind, Phase, Probe, ProbeResult};
 use super::iteration::Iteration;
 use super::passes;
 use super::run::RunState;
@@ -111,23 +113,30 @@ fn tampered(state: &RunState, iteration: &Iteration, criterion: &str) -> Option<
     let touched = iteration.artifacts.as_ref()?.guards_touched.get(criterion)?;
     let mut files = touched.script.clone();
     // Once green with its guards intact, a criterion may see its tests grow.
-    if !was_met_with_its_guards(state, criterion) {
-        files.extend(touched.others.iter().cloned());
+    if !was_met_before(state, criterion) {
+        let passes = state.loop_file().playbook.has_passes();
+        let changed = changed_since_green(state, iteration, criterion);
+        let counts = |file: &&String| !passes || changed.contains(file.as_str());
+        files.extend(touched.others.iter().filter(counts).cloned());
     }
     files.retain(|file| !approved(state, iteration, file));
     (!files.is_empty()).then_some(files)
 }
 
-/// Was it green before what guards it changed? Where an author works pass by pass it counts for the whole run: a pass that
-/// turns a check red is followed by one that turns it green again, after items that brought their tests, and a critic has
-/// judged the diff of every pass.
-fn was_met_with_its_guards(state: &RunState, criterion: &str) -> bool {
-    if !state.loop_file().playbook.has_passes() {
-        return was_met_before(state, criterion);
+/// Files that were there when the criterion was last met and were changed or removed since. What was added since then
+/// can weaken nothing that was proven: items bring their tests, attempt by attempt.
+fn changed_since_green<'a>(state: &'a RunState, iteration: &'a Iteration, criterion: &str) -> BTreeSet<&'a str> {
+    let met = |done: &Iteration| {
+        let checklist = done.certificate.iter().flat_map(|certificate| &certificate.acceptance_criteria_checklist);
+        checklist.into_iter().any(|finding| finding.id == criterion && finding.met)
+    };
+    let since = state.done.iter().rposition(met).map_or(0, |index| index + 1);
+    let window = state.done.iter().skip(since).chain([iteration]);
+    let mut first: BTreeMap<&str, ChangeKind> = BTreeMap::new();
+    for change in window.flat_map(|done| done.artifacts.iter().flat_map(|artifacts| &artifacts.changes)) {
+        first.entry(&change.path).or_insert(change.kind);
     }
-    let certificates = state.done.iter().filter_map(|done| done.certificate.as_ref());
-    let mut findings = certificates.flat_map(|certificate| &certificate.acceptance_criteria_checklist);
-    was_met_at_baseline(state, criterion) || findings.any(|finding| finding.id == criterion && finding.met)
+    first.into_iter().filter(|(_, kind)| *kind != ChangeKind::Added).map(|(path, _)| path).collect()
 }
 
 /// Did a person look at this file as it is now, and say that it is right?
