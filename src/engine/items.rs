@@ -75,6 +75,10 @@ impl Driver<'_> {
             ReadWhen::Start | ReadWhen::Between | ReadWhen::Restored => self.read_from_people(when)?,
             ReadWhen::AfterWork => self.read_after_work()?,
         };
+        // What is not there cannot be sealed: an agent would begin it.
+        if when == ReadWhen::Between {
+            self.begin_ledger()?;
+        }
         self.record(read).await
     }
 
@@ -114,8 +118,9 @@ impl Driver<'_> {
         }
         let theirs = Some(self.keep(&now.ok().flatten().unwrap_or_default())?);
         let believed = self.believed_prd()?;
-        let touched =
-            usable.as_ref().map_or_else(|_| vec!["the file itself".to_owned()], |(prd, _)| touched(&believed, prd));
+        let touched = usable
+            .as_ref()
+            .map_or_else(|_| vec!["the file itself".to_owned()], |(prd, _)| touched(&believed, prd, !sealed));
         match usable {
             Ok((prd, items)) if sealed && touched.is_empty() => self.as_read(when, &prd, items),
             Ok((prd, _)) if sealed => {
@@ -205,7 +210,17 @@ impl Driver<'_> {
             Ok(None) => return Ok(Err(format!("{} is gone", self.prd_path()))),
             Err(why) => return Ok(Err(why)),
         };
-        let merged = match prd::merge(&base, &ours, &theirs) {
+        // It says so already: a person wrote it, or this engine before it died.
+        let is_said = |prd: &Prd| {
+            let (now, was) = (prd.item(id), base.item(id));
+            now.zip(was).is_some_and(|(now, was)| now.passes && now.asks_the_same(was))
+        };
+        let said = Prd::read(&theirs).ok().filter(is_said).map(|prd| prd.text().to_owned());
+        let merged = match said {
+            Some(text) => Ok(prd::Merged { text, asks_differently: false }),
+            None => prd::merge(&base, &ours, &theirs),
+        };
+        let merged = match merged {
             Ok(merged) if merged.asks_differently => {
                 return Ok(Err(format!("what {id} asks for was changed while it was worked on")));
             }
@@ -290,13 +305,14 @@ fn unchanged(when: ReadWhen) -> PrdRead {
     }
 }
 
-/// What was changed that is not for agents to change: verdicts, what an item asks for, which items there are.
-fn touched(believed: &Prd, now: &Prd) -> Vec<String> {
+/// Items of which something was said that is not for anybody else to say: verdicts and, where an agent may have said it,
+/// what is asked for and which items there are.
+fn touched(believed: &Prd, now: &Prd, by_agent: bool) -> Vec<String> {
     let changed = now.items().iter().filter(|item| match believed.item(&item.id) {
-        Some(known) => known.passes != item.passes,
-        None => item.passes,
+        Some(known) => known.passes != item.passes || (by_agent && !known.asks_the_same(item)),
+        None => item.passes || by_agent,
     });
-    let gone = believed.items().iter().filter(|item| item.passes && now.item(&item.id).is_none());
+    let gone = believed.items().iter().filter(|item| (item.passes || by_agent) && now.item(&item.id).is_none());
     changed.chain(gone).map(|item| item.id.clone()).collect()
 }
 

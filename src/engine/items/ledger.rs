@@ -123,6 +123,16 @@ impl Driver<'_> {
         self.ledger_replace(PROGRESS, &format!("{known}{head}{gap}{entry}"))
     }
 
+    /// The files that people of such a project expect, empty where there are none.
+    pub(super) fn begin_ledger(&self) -> Result<(), EngineError> {
+        for path in [LOG, LAST_ERROR, PROGRESS] {
+            if std::fs::symlink_metadata(self.session.workspace.join(path)).is_err() {
+                self.ledger_replace(path, "")?;
+            }
+        }
+        Ok(())
+    }
+
     fn ledger_text(&self, path: &str) -> Result<String, EngineError> {
         let bytes = document::read(&self.session.workspace, path, MAX_FILE)
             .map_err(|why| EngineError::usage(why, "move the file away, then resume"))?;

@@ -46,9 +46,7 @@ pub fn merge(base: &Prd, ours: &Prd, theirs: &[u8]) -> Result<Merged, NotMerged>
     };
     let id = &before.id;
     let now = theirs.item(id).ok_or_else(|| NotMerged::Gone { id: id.clone() })?;
-    // Saying the same is no conflict: after a crash it is our own word that is found.
-    let agreed = now.passes == after.passes;
-    if change.passes.is_some() && !agreed && said(base, before) != said(&theirs, now) {
+    if change.passes.is_some() && said(base, before) != said(&theirs, now) {
         let all = [said(base, before), said(ours, after), said(&theirs, now)];
         let [base, ours, theirs] = all.map(|said| said.join(", "));
         return Err(NotMerged::Conflict { id: id.clone(), base, ours, theirs });
