@@ -90,6 +90,24 @@ fn an_item_that_an_author_made_easier_asks_for_what_it_asked() {
     assert_eq!(ran.prd()["userStories"][1]["title"], "Item B");
 }
 
+/// The engine's own checks run what an author wrote.
+#[test]
+fn a_check_that_runs_an_authors_script_flips_nothing() {
+    let author = [write("a.txt", "A\n"), write("x.hook", &format!("{FLIP_ALL}\n")), report(None)];
+    let case = Case::prd(&["A", "B"])
+        .check("tool", "for hook in *.hook; do [ ! -f $hook ] || sh $hook; done; true")
+        .author("A", None, &author);
+    let caged = case.run().converged();
+    assert_eq!((caged.chosen(), caged.flipped()), (vec!["A 1".to_owned(), "B 1".into()], vec!["A".into(), "B".into()]));
+    assert!(disbelieved(&caged).is_empty(), "it could not even write");
+    let case = Case::prd(&["A", "B"])
+        .check("tool", "for hook in *.hook; do [ ! -f $hook ] || sh $hook; done; true")
+        .author("A", None, &author);
+    let free = case.unconfined().run().converged();
+    assert_eq!((free.chosen(), free.flipped()), (vec!["A 1".to_owned(), "B 1".into()], vec!["A".into(), "B".into()]));
+    assert!(!disbelieved(&free).is_empty(), "it was seen");
+}
+
 #[test]
 fn in_its_cage_an_author_cannot_write_the_file_at_all() {
     let log = sh("mkdir -p loop; echo x >> loop/log.txt");

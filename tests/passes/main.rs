@@ -17,6 +17,7 @@ mod case;
 mod agents;
 mod crash;
 mod forge;
+mod git;
 mod hands;
 mod ledger;
 mod micro;

@@ -229,3 +229,23 @@ fn a_missing_check_stops_a_microloop() {
     let ran = case.run().expect(1).is("EXIT_BLOCKED", "ESCALATED");
     assert!(ran.detail().contains("MISSING_SENSOR"), "{}", ran.detail());
 }
+
+#[test]
+fn without_a_check_nothing_begins() {
+    let ran = Case::micro().declare("acceptance_criteria", json!(["It is good."])).run();
+    let ran = ran.expect(3).is("EXIT_NEED_INFO", "NULL_INPUT");
+    assert!(ran.detail().contains("no check is declared"), "{}", ran.detail());
+    assert!(ran.calls().is_empty());
+}
+
+/// Verified, but something else is missing: no further pass can change that.
+#[test]
+fn a_verified_result_that_cannot_be_certified_ends_the_run() {
+    let case = Case::micro().file("tests/a_test.sh", "one\n").declare("budget", json!({"max_iterations": 9}));
+    let author = [write("a.txt", "A\n"), write("tests/a_test.sh", "none\n"), report(None)];
+    let case = case.turns("author", None, Some(1), json!([{"calls": author}]));
+    let ran = case.says(1, critique("VERIFIED", false, json!([]))).run();
+    // The check turned green while a test was changed: a person has to look, and nobody is there.
+    let ran = ran.expect(1).is("EXIT_BLOCKED", "INVARIANT_VIOLATION");
+    assert_eq!(ran.verdicts().len(), 1, "{:?}", ran.verdicts());
+}

@@ -1,6 +1,6 @@
 //! Items of a prd.json: all pass, in order; what stops a run before or after its first item.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::case::{Case, concern, content, critique, file_of, item, judging, report, sh, write};
 
@@ -195,4 +195,16 @@ fn the_budget_ends_a_run_with_items_left() {
     assert_eq!(ran.passing(), ["A", "B", "C"]);
     assert_eq!(file_of("D"), "d.txt");
     assert!(!ran.path("d.txt").exists());
+}
+
+/// An attempt that a limit of the iteration cut is an attempt.
+#[test]
+fn an_attempt_that_is_cut_counts() {
+    let busy: Vec<Value> = (0..12).map(|n| json!({"calls": [sh(&format!("echo {n} >> a.txt"))]})).collect();
+    let case = Case::prd(&["A"]).turns("author", Some("A"), None, json!(busy));
+    let case = case.declare("budget", json!({"max_iterations": 9, "max_tool_calls_per_iteration": 8}));
+    let ran = case.run().waits();
+    assert_eq!(ran.verdicts(), ["UNVERIFIED", "UNVERIFIED"]);
+    assert_eq!(ran.asked(), [(1, "stuck".to_owned(), "A".to_owned())]);
+    assert!(ran.text("loop/log.txt").contains("cut: the budget for"), "{}", ran.text("loop/log.txt"));
 }
