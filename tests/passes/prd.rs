@@ -200,9 +200,9 @@ fn the_budget_ends_a_run_with_items_left() {
 /// An attempt that a limit of the iteration cut is an attempt.
 #[test]
 fn an_attempt_that_is_cut_counts() {
-    let busy: Vec<Value> = (0..12).map(|n| json!({"calls": [sh(&format!("echo {n} >> a.txt"))]})).collect();
+    let busy: Vec<Value> = (0..85).map(|n| json!({"calls": [sh(&format!("echo {n} >> a.txt"))]})).collect();
     let case = Case::prd(&["A"]).turns("author", Some("A"), None, json!(busy));
-    let case = case.declare("budget", json!({"max_iterations": 9, "max_tool_calls_per_iteration": 8}));
+    let case = case.declare("budget", json!({"max_iterations": 9, "max_tool_calls_per_iteration": 80}));
     let ran = case.run().waits();
     assert_eq!(ran.verdicts(), ["UNVERIFIED", "UNVERIFIED"]);
     assert_eq!(ran.asked(), [(1, "stuck".to_owned(), "A".to_owned())]);
