@@ -19,36 +19,10 @@ pub struct DetourDecl {
     pub name: Option<String>,
     /// The class of failure it helps with.
     #[serde(rename = "for")]
-    pub class: ClassName,
+    pub class: Class,
     /// A command that fixes it, e.g. ["cargo", "fmt"]; without one an agent is called.
     pub command: Option<Vec<String>>,
     pub timeout_seconds: Option<u64>,
-}
-
-/// A class of failure by its name in loop.yaml.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ClassName {
-    LintErrors,
-    MissingImport,
-    TypeMismatch,
-    TestFixtureMissing,
-    UpstreamDiverged,
-    /// What fits no other class.
-    Unknown,
-}
-
-impl ClassName {
-    pub const fn class(self) -> Class {
-        match self {
-            Self::LintErrors => Class::LintErrors,
-            Self::MissingImport => Class::MissingImport,
-            Self::TypeMismatch => Class::TypeMismatch,
-            Self::TestFixtureMissing => Class::TestFixtureMissing,
-            Self::UpstreamDiverged => Class::UpstreamDiverged,
-            Self::Unknown => Class::Unknown,
-        }
-    }
 }
 
 /// What a detour does.
@@ -62,7 +36,7 @@ pub struct Detour {
 
 /// The known fix for a class: a declared one, else the catalogue's, which is an agent.
 pub fn known(declared: &[DetourDecl], class: Class) -> Option<Detour> {
-    if let Some(decl) = declared.iter().find(|decl| decl.class.class() == class) {
+    if let Some(decl) = declared.iter().find(|decl| decl.class == class) {
         let name = decl.name.clone().or_else(|| catalogue(class).map(str::to_owned));
         return Some(Detour {
             name: name.unwrap_or_else(|| class.name().replace('_', "-")),
@@ -90,7 +64,7 @@ pub fn check(declared: &[DetourDecl]) -> Result<(), (String, &'static str)> {
         return Err((format!("{} detours: at most {MAX_DETOURS}", declared.len()), ""));
     }
     for (index, decl) in declared.iter().enumerate() {
-        let class = decl.class.class().name();
+        let class = decl.class.name();
         if declared[..index].iter().any(|other| other.class == decl.class) {
             return Err((format!("two detours are for {class}"), "keep one for each class"));
         }
@@ -111,29 +85,29 @@ pub fn check(declared: &[DetourDecl]) -> Result<(), (String, &'static str)> {
 mod tests {
     use super::*;
 
-    fn declared(class: ClassName, command: Option<&[&str]>) -> DetourDecl {
+    fn declared(class: Class, command: Option<&[&str]>) -> DetourDecl {
         let command = command.map(|argv| argv.iter().map(|word| (*word).to_owned()).collect());
         DetourDecl { name: None, class, command, timeout_seconds: None }
     }
 
     #[test]
     fn a_declared_detour_comes_before_the_catalogue() {
-        let fmt = declared(ClassName::LintErrors, Some(&["cargo", "fmt"]));
+        let fmt = declared(Class::LintErrors, Some(&["cargo", "fmt"]));
         let found = known(std::slice::from_ref(&fmt), Class::LintErrors).unwrap();
         assert_eq!((found.name.as_str(), found.command.is_some()), ("auto-linter", true));
         let found = known(&[fmt], Class::MissingImport).unwrap();
         assert_eq!((found.name.as_str(), found.command), ("import-fixer", None));
         assert_eq!(known(&[], Class::Unknown), None);
         assert_eq!(known(&[], Class::UpstreamDiverged), None);
-        let own = known(&[declared(ClassName::Unknown, Some(&["./mend"]))], Class::Unknown).unwrap();
+        let own = known(&[declared(Class::Unknown, Some(&["./mend"]))], Class::Unknown).unwrap();
         assert_eq!(own.name, "unknown");
     }
 
     #[test]
     fn one_detour_for_a_class_with_a_plain_name() {
-        let one = declared(ClassName::LintErrors, Some(&["x"]));
+        let one = declared(Class::LintErrors, Some(&["x"]));
         assert!(check(&[one.clone(), one.clone()]).unwrap_err().0.contains("two detours"));
-        assert!(check(&[declared(ClassName::Unknown, Some(&[]))]).unwrap_err().0.contains("empty command"));
+        assert!(check(&[declared(Class::Unknown, Some(&[]))]).unwrap_err().0.contains("empty command"));
         assert!(check(&[DetourDecl { name: Some("a b".into()), ..one.clone() }]).is_err());
         assert!(check(&[one]).is_ok());
     }

@@ -17,7 +17,7 @@ use super::digest::Digest;
 pub const MAX_INPUT: usize = 64 * 1024;
 
 /// What kind of error it is. The first that fits, in this order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     LintErrors,
@@ -25,6 +25,7 @@ pub enum Class {
     TypeMismatch,
     TestFixtureMissing,
     UpstreamDiverged,
+    /// What fits no other class.
     Unknown,
 }
 

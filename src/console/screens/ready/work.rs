@@ -42,7 +42,7 @@ impl Ready {
         for (index, detour) in self.declared.detours().iter().enumerate() {
             let name = if index == 0 { "detours" } else { "" };
             let how = detour.command.as_ref().map_or_else(|| "an agent".to_owned(), |argv| argv.join(" "));
-            let text = format!("{} twice in a row: {how}", detour.class.class().name());
+            let text = format!("{} twice in a row: {how}", detour.class.name());
             body.entry(name, Safe::line(&text).as_str(), Role::Text);
         }
     }
