@@ -56,7 +56,7 @@ fn undisturbed() -> (Vec<String>, Vec<String>) {
 #[test]
 fn a_kill_after_any_event_changes_nothing() {
     let (expected, kinds) = undisturbed();
-    let wanted = |seq: &usize| thorough() || seq.is_multiple_of(5);
+    let wanted = |seq: &usize| thorough() || seq.is_multiple_of(11);
     let points: Vec<String> = (1..kinds.len() - 1).filter(wanted).map(|seq| format!("after_sync:{seq}")).collect();
     for_each_case(&points, |point| die_and_resume(&two_items(), ("NIGHTLOOP_CRASH", point), &expected));
 }

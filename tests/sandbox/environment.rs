@@ -19,6 +19,7 @@ const ALLOWED: &[&str] = &[
     "TMPDIR",
     "GIT_TERMINAL_PROMPT",
     "NIGHTLOOP_RUN",
+    "NIGHTLOOP_ENGINE",
     "NIGHTLOOP_CALL",
     "PWD",
     "OLDPWD",
