@@ -34,6 +34,9 @@ pub enum Ground {
     Nothing,
 }
 
+/// The exit code of whoever was ended by SIGTERM.
+const TERMINATED: u8 = 143;
+
 /// Runs this program again, held, with the same arguments. Returns when it ends or detaches.
 pub fn hold(ground: Ground) -> Result<u8, EngineError> {
     let failed = |e: io::Error| EngineError::Internal(format!("the console cannot be started: {e}"));
@@ -96,6 +99,8 @@ async fn stand_by(
             let _ = rustix::process::kill_process(pid, signal);
         }
     };
+    // Whoever was told to end does not say that all is well, whatever is heard last.
+    let mut told = 0;
     loop {
         tokio::select! {
             news = heard.recv() => match news {
@@ -105,7 +110,7 @@ async fn stand_by(
                 }
                 Some(News::Said(line)) => {
                     if let Some(code) = obey(&line, replies.as_mut()) {
-                        return Ok(code);
+                        return Ok(code.max(told));
                     }
                     // What was pressed in the editor or the shell was meant for them.
                     while interrupted.recv().now_or_never().flatten().is_some() {}
@@ -117,11 +122,14 @@ async fn stand_by(
                     }
                     return Ok(exit_code(status));
                 }
-                None => return Ok(0),
+                None => return Ok(told),
             },
             _ = resized.recv() => pass_on(Signal::WINCH),
             _ = interrupted.recv() => pass_on(Signal::INT),
-            _ = terminated.recv() => pass_on(Signal::TERM),
+            _ = terminated.recv() => {
+                told = TERMINATED;
+                pass_on(Signal::TERM);
+            }
             _ = quit.recv() => pass_on(Signal::TERM),
             _ = hung_up.recv() => {
                 pass_on(Signal::HUP);
