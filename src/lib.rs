@@ -10,6 +10,7 @@
 //! * [`machine`] the decisions: states, inputs, events, gates, and the one fold.
 //! * [`journal`] the truth on disk: a hash-chained, append-only record of events.
 //! * [`playbook`] what an iteration does.
+//! * [`workspace`] the one door: all that we ourselves read and write where agents work.
 //! * [`agent`] how a model is called. [`tool`] what a model may do.
 //! * [`evidence`] files rendered from the journal, and `verify`.
 //! * [`engine`] the driver that performs effects and feeds results back.
@@ -26,3 +27,4 @@ pub mod machine;
 pub mod model;
 pub mod playbook;
 pub mod tool;
+pub mod workspace;

@@ -12,11 +12,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("journal", &["model"]),
     ("playbook", &["model", "machine"]),
     ("agent", &["model"]),
-    ("tool", &["model"]),
-    ("evidence", &["model", "machine", "journal", "playbook", "tool"]),
-    ("engine", &["model", "machine", "journal", "playbook", "agent", "tool", "evidence"]),
-    ("console", &["model", "machine", "journal", "playbook", "evidence", "engine"]),
-    ("cli", &["model", "machine", "journal", "playbook", "agent", "tool", "evidence", "engine", "console"]),
+    ("workspace", &["model"]),
+    ("tool", &["model", "workspace"]),
+    ("evidence", &["model", "machine", "journal", "playbook", "workspace", "tool"]),
+    ("engine", &["model", "machine", "journal", "playbook", "agent", "workspace", "tool", "evidence"]),
+    ("console", &["model", "machine", "journal", "playbook", "workspace", "evidence", "engine"]),
+    (
+        "cli",
+        &["model", "machine", "journal", "playbook", "agent", "workspace", "tool", "evidence", "engine", "console"],
+    ),
 ];
 
 /// What the deciding modules must not know: tasks, files, clocks, chance.

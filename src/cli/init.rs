@@ -14,7 +14,7 @@ use crate::engine::error::EngineError;
 use crate::model::loop_file;
 use crate::model::prd::{self, Prd};
 use crate::model::project_check::{self, Inferred};
-use crate::tool::document;
+use crate::workspace::document;
 
 use super::doctor::programs;
 use super::{Outcome, clues, text};

@@ -12,7 +12,7 @@ use crate::model::project_check;
 use crate::model::purpose::Purpose;
 use crate::model::safe::Safe;
 use crate::model::stop::StopReason;
-use crate::tool::document;
+use crate::workspace::document;
 
 use super::clues;
 

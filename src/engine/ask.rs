@@ -9,8 +9,8 @@ use crate::model::decision::{
     ASK_TOOL, Answer, DEFAULT_VERIFY_SECONDS, MAX_PROPOSAL, MAX_TEXT, Request, Severity, VisionIssue,
 };
 use crate::model::digest::Digest;
-use crate::tool::document;
 use crate::tool::permission::Verdict;
+use crate::workspace::document;
 
 use super::driver::Driver;
 use super::people::protected;

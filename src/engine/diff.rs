@@ -9,7 +9,7 @@ use similar::TextDiff;
 use crate::machine::event::{Change, ChangeKind};
 use crate::model::digest::Digest;
 use crate::model::secret::{Scope, Secrets};
-use crate::tool::tree::TreeSnapshot;
+use crate::workspace::tree::TreeSnapshot;
 
 /// Larger files are named in the diff, not shown.
 const MAX_FILE: u64 = 256 * 1024;

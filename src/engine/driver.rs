@@ -23,7 +23,7 @@ use crate::model::budget::{self, Exhausted, Spent};
 use crate::model::decision::DecisionId;
 use crate::playbook;
 use crate::tool::permission::Rules;
-use crate::tool::tree::TreeCache;
+use crate::workspace::tree::TreeCache;
 
 use super::backends::Agents;
 use super::command::Order;

@@ -16,7 +16,7 @@ use crate::model::ids::Role;
 use crate::model::loop_file::Playbook;
 use crate::model::prd::{self, Change, Prd};
 use crate::model::secret::Scope;
-use crate::tool::document;
+use crate::workspace::document;
 
 use super::driver::Driver;
 use super::error::EngineError;

@@ -23,8 +23,8 @@ use crate::model::decision::{Answer, DecisionId, MAX_PROPOSAL, Mode, Request};
 use crate::model::digest::Digest;
 use crate::model::learnings::flatten;
 use crate::model::loop_file;
-use crate::tool::document;
 use crate::tool::process::{self, Access, CommandSpec};
+use crate::workspace::document;
 
 use super::command::{Command, Order, Receipt};
 use super::driver::{Cutoff, Driver, Guarded, stop_comes};

@@ -10,7 +10,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use crate::machine::event::GuardsTouched;
 use crate::model::criterion::{Criterion, Proof};
 use crate::model::loop_file::LoopFile;
-use crate::tool::tree::{self, TreeSnapshot};
+use crate::workspace::tree::{self, TreeSnapshot};
 
 /// Guards of every criterion that does not declare its own.
 const DEFAULT_GLOBS: &[&str] = &[
@@ -162,7 +162,7 @@ fn globs(criterion: &Criterion) -> GlobSet {
 mod tests {
     use super::*;
     use crate::model::digest::Digest;
-    use crate::tool::tree::FileState;
+    use crate::workspace::tree::FileState;
 
     fn tree(files: &[(&str, &str)]) -> TreeSnapshot {
         let state = |content: &str| FileState {

@@ -396,7 +396,7 @@ impl Driver<'_> {
         let Some(iteration) = &self.session.state.current else { return Ok(BTreeMap::new()) };
         let mut known = BTreeMap::new();
         if let Some(tree) = &self.session.state.tree {
-            let snapshot: crate::tool::tree::TreeSnapshot = serde_json::from_slice(&self.session.blobs.get(tree)?)
+            let snapshot: crate::workspace::tree::TreeSnapshot = serde_json::from_slice(&self.session.blobs.get(tree)?)
                 .map_err(|e| EngineError::Internal(format!("the tree cannot be read: {e}")))?;
             known.extend(snapshot.files.into_iter().map(|(path, file)| (path, file.sha256)));
         }

@@ -19,7 +19,7 @@ use crate::model::learnings::{self, SpecVersion};
 use crate::model::loop_file::Playbook;
 use crate::model::northstar;
 use crate::model::value::VIEWS;
-use crate::tool::tree::{self, TreeSnapshot};
+use crate::workspace::tree::{self, TreeSnapshot};
 
 use super::diff;
 use super::driver::Driver;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::machine::document::EVIDENCE_ROOT;
 use crate::model::ids::RunId;
-use crate::tool::tree::{self, TEMPORARY};
+use crate::workspace::tree::{self, TEMPORARY};
 
 use super::render::Rendered;
 use super::value;

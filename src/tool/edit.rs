@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use super::contain::Root;
 use super::inputs::{EditFile, bounded};
 use super::registry::{ToolContext, ToolOutcome};
+use crate::workspace::contain::Root;
 
 pub(super) fn edit(ctx: &ToolContext, input: &EditFile) -> Result<ToolOutcome, String> {
     if input.old_string.is_empty() {

@@ -7,9 +7,9 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
 
-use super::contain::Root;
 use super::inputs::{ReadFile, WriteFile, bounded};
 use super::registry::{ToolContext, ToolOutcome};
+use crate::workspace::contain::Root;
 
 /// Lines shown when no limit is given.
 const DEFAULT_LINES: u64 = 2000;

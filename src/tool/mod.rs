@@ -2,20 +2,17 @@
 //!
 //! The way in is [`registry`]: it lists the tools and runs one call to its end. [`process`] runs
 //! any command (tools, acceptance checks, residual commands) so that nothing outlives it.
-//! [`permission`] decides before a call, [`tree`] measures what changed after it.
+//! [`permission`] decides before a call.
 //!
 //! Not here: when a tool is called and what is journalled about it (the engine), and how a model
 //! asks for it (the agent).
 
 mod capture;
-mod contain;
-pub mod document;
 mod edit;
 mod files;
 mod inputs;
 pub mod lookup;
 pub mod permission;
-pub mod plain;
 pub mod process;
 pub mod reaper;
 pub mod registry;
@@ -25,8 +22,6 @@ mod shell;
 mod spawn;
 mod supervise;
 mod sweep;
-pub mod tree;
-mod walk;
 
 pub use process::Access;
 pub use registry::{EffectClass, Limits, ToolContext, ToolOutcome, ToolSpec};

@@ -13,10 +13,10 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use tokio_util::sync::CancellationToken;
 
-use super::contain::Root;
 use super::inputs::{GlobSearch, GrepSearch, bounded};
 use super::registry::{ToolContext, ToolOutcome};
-use super::walk;
+use crate::workspace::contain::Root;
+use crate::workspace::walk;
 
 /// What is shown of one matching line.
 const LINE_BYTES: usize = 500;

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use crate::engine::error::EngineError;
-use crate::tool::tree;
+use crate::workspace::tree;
 
 const MAX_FILES: usize = 50_000;
 const MAX_BYTES: u64 = 1 << 30;

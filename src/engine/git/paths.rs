@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use crate::tool::tree::{TEMPORARY, name_of};
+use crate::workspace::tree::{TEMPORARY, name_of};
 
 use super::program::Trouble;
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::machine::event::{By, ItemSettled, PassJudged, PassVerdict};
 use crate::machine::passes;
 use crate::model::prd::Item;
-use crate::tool::document;
+use crate::workspace::document;
 
 use super::super::driver::Driver;
 use super::super::error::EngineError;

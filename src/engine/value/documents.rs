@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::journal::{Blobs, JournalError};
 use crate::machine::event::Document;
 use crate::model::secret::{Scope, Secrets};
-use crate::tool::document;
+use crate::workspace::document;
 
 /// The largest document.
 pub(super) const MAX_DOCUMENT: usize = 256 * 1024;

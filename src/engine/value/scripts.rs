@@ -15,7 +15,7 @@ use crate::model::learnings::flatten;
 use crate::model::secret::{Scope, Secrets};
 use crate::model::value::verification::DIRECTORY;
 use crate::model::value::{Verification, VerificationStatus};
-use crate::tool::plain::{self, Kind, PlainFile};
+use crate::workspace::plain::{self, Kind, PlainFile};
 
 /// The largest script.
 const MAX_SCRIPT: usize = 256 * 1024;

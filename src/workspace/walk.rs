@@ -10,7 +10,7 @@ use std::path::Path;
 use ignore::{DirEntry, Walk, WalkBuilder};
 
 /// Walks `root` in the order of names; `enter` says which entries, by relative path, to visit.
-pub(super) fn walk<F>(root: &Path, depth: Option<usize>, enter: F) -> Walk
+pub fn walk<F>(root: &Path, depth: Option<usize>, enter: F) -> Walk
 where
     F: Fn(&Path) -> bool + Send + Sync + 'static,
 {
@@ -36,6 +36,6 @@ where
 }
 
 /// Whether an entry is a regular file, without following it.
-pub(super) fn is_file(entry: &DirEntry) -> bool {
+pub fn is_file(entry: &DirEntry) -> bool {
     entry.file_type().is_some_and(|kind| kind.is_file())
 }

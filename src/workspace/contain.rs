@@ -23,7 +23,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use super::tree::TEMPORARY;
 
 /// The workspace folder, open.
-pub(super) struct Root {
+pub struct Root {
     folder: OwnedFd,
     /// Without symlinks.
     real: PathBuf,
@@ -32,7 +32,7 @@ pub(super) struct Root {
 }
 
 /// Where a write goes: a name in an open folder.
-pub(super) struct Target {
+pub struct Target {
     folder: OwnedFd,
     name: OsString,
     /// The permission bits to keep, if the file exists.
@@ -42,20 +42,20 @@ pub(super) struct Target {
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 impl Root {
-    pub(super) fn open(workspace: &Path) -> Result<Self, String> {
+    pub fn open(workspace: &Path) -> Result<Self, String> {
         let real = workspace.canonicalize().map_err(|error| format!("the workspace cannot be opened: {error}"))?;
         let folder = rustix::fs::open(&real, FOLDER, Mode::empty())
             .map_err(|error| format!("the workspace cannot be opened: {error}"))?;
         Ok(Self { folder, real, given: workspace.to_owned() })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.real
     }
 
     /// A path as asked for, relative to the workspace, without `.`; refuses what points out of it
     /// by its text alone. An empty result is the workspace itself.
-    pub(super) fn relative(&self, asked: &str) -> Result<PathBuf, String> {
+    pub fn relative(&self, asked: &str) -> Result<PathBuf, String> {
         if asked.contains('\0') {
             return Err("a path cannot hold a NUL byte".to_owned());
         }
@@ -83,7 +83,7 @@ impl Root {
     }
 
     /// Opens a regular file for reading.
-    pub(super) fn read(&self, relative: &Path) -> Result<File, String> {
+    pub fn read(&self, relative: &Path) -> Result<File, String> {
         // NONBLOCK: opening a named pipe must not wait for a writer.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = File::from(self.beneath(relative, flags).map_err(|e| refusal(relative, e))?);
@@ -98,19 +98,19 @@ impl Root {
     }
 
     /// What a path is: true for a folder, false for a file.
-    pub(super) fn is_folder(&self, relative: &Path) -> Result<bool, String> {
+    pub fn is_folder(&self, relative: &Path) -> Result<bool, String> {
         let handle = self.beneath(relative, OFlags::PATH | OFlags::CLOEXEC).map_err(|e| refusal(relative, e))?;
         let stat = rustix::fs::fstat(handle).map_err(|e| refusal(relative, e))?;
         Ok(FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
     }
 
     /// Finds where a write goes, and creates missing folders on the way.
-    pub(super) fn target(&self, relative: &Path, protected: &[PathBuf]) -> Result<Target, String> {
+    pub fn target(&self, relative: &Path, protected: &[PathBuf]) -> Result<Target, String> {
         self.target_within(relative, protected, None)
     }
 
     /// The same, where only what lies in one folder may be written.
-    pub(super) fn target_within(
+    pub fn target_within(
         &self,
         relative: &Path,
         protected: &[PathBuf],
@@ -234,12 +234,12 @@ impl Root {
 
 impl Target {
     /// A name in a folder that is already known to be the right one.
-    pub(super) fn at(folder: OwnedFd, name: OsString, mode: u32) -> Self {
+    pub fn at(folder: OwnedFd, name: OsString, mode: u32) -> Self {
         Self { folder, name, mode: Some(mode) }
     }
 
     /// Replaces the file at once: readers see the old content or the new, never a part.
-    pub(super) fn replace(&self, content: &[u8]) -> io::Result<()> {
+    pub fn replace(&self, content: &[u8]) -> io::Result<()> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let temporary = format!("{TEMPORARY}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -263,7 +263,7 @@ impl Target {
         file.sync_all()
     }
 
-    pub(super) fn exists(&self) -> bool {
+    pub fn exists(&self) -> bool {
         self.mode.is_some()
     }
 }

@@ -1,0 +1,22 @@
+//! The one door to a workspace: everything the engine itself reads or writes where agents work goes through here.
+//!
+//! Whoever works in a workspace can put anything at any name: a link to a key, a pipe that never answers, a file without
+//! an end. So nothing here trusts a name. Folders are opened one in the other by descriptor; what is opened is what is
+//! used.
+//!
+//! * [`plain`]: files at exactly their names, no link anywhere on the way. For all that is the engine's own.
+//! * [`contain`]: paths that people and agents name; links are followed as long as they stay inside.
+//! * [`document`]: documents of people, read and replaced as a whole.
+//! * [`walk`], [`tree`]: all files, and what they hold, as digests.
+//!
+//! Not here: what the files mean, and processes (`tool`), which have the sandbox around them.
+//!
+//! Invariants: nothing outside the workspace is read or written; only regular files are; no call waits for a pipe, a
+//! device or a lock; every read has a limit, and what may take long can be stopped. `tests/architecture.rs` keeps other
+//! modules from touching the file system with a path of a workspace.
+
+pub mod contain;
+pub mod document;
+pub mod plain;
+pub mod tree;
+pub mod walk;
