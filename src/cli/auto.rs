@@ -13,6 +13,7 @@ use crate::journal::RunDir;
 use crate::machine::operator::Decision;
 use crate::machine::run::RunState;
 use crate::model::decision::{Answer, Request};
+use crate::workspace::document;
 
 /// Who answers, for the record.
 const NAME: &str = "demo --auto";
@@ -59,7 +60,7 @@ fn fitting(decision: &Decision, workspace: &std::path::Path) -> Option<Answer> {
     Some(match &decision.request {
         Request::HumanAction { instructions, .. } => {
             for (name, content) in DEEDS.iter().filter(|(name, _)| instructions.contains(name)) {
-                std::fs::write(workspace.join(name), content).ok()?;
+                document::replace(workspace, name, content.as_bytes(), &[]).ok()?;
             }
             Answer::Done
         }

@@ -13,6 +13,7 @@ use crate::engine::places::StateRoot;
 use crate::engine::session::{self, read_declaration};
 use crate::evidence::verify::{self, RenderedPlace, Verdict};
 use crate::journal::RunDir;
+use crate::workspace::plain::{self, Bits, Durability};
 
 use super::headless::Format;
 use super::hold::{self, Ground};
@@ -168,10 +169,8 @@ fn workspace(show: Show, into: Option<&Path>) -> Result<PathBuf, EngineError> {
         Show::Micro => MICRO,
     };
     for (name, content) in files {
-        let path = dir.join(name);
-        let parent = path.parent().unwrap_or(&dir);
-        fs::create_dir_all(parent).map_err(|e| EngineError::io("cannot create the workspace", parent, e))?;
-        fs::write(&path, content).map_err(|e| EngineError::io("cannot write the workspace", &path, e))?;
+        plain::put(&dir, name, content.as_bytes(), Bits::Kept, Durability::Replaceable)
+            .map_err(|fault| EngineError::io("cannot write the workspace", &dir, fault.into_io()))?;
     }
     Ok(dir)
 }

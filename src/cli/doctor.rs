@@ -17,11 +17,15 @@ use crate::engine::error::EngineError;
 use crate::engine::host::runtime;
 use crate::engine::places::{self, StateRoot};
 use crate::engine::session::read_declaration;
-use crate::engine::signals::STOP_FILE;
+use crate::engine::signals::{self, STOP_FILE};
 use crate::model::loop_file::{LoopFile, SandboxDecl};
 use crate::tool::sandbox;
+use crate::workspace::document;
 
 use super::{Outcome, text};
+
+/// A larger NORTHSTAR.md is refused by its parser.
+const MAX_NORTHSTAR: usize = 2 << 20;
 
 #[derive(Debug, Args)]
 pub struct Options {
@@ -39,7 +43,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     findings.note(unattended, &format!("sandbox {}", sandbox::detect()));
     findings.note(programs::find("sh").map(|_| ()), "a POSIX shell");
     findings.note(programs::find("git").map(|_| ()), "git (for you; the engine does not need it)");
-    if here.join(STOP_FILE).exists() {
+    if signals::stop_is_there(here) {
         findings.note(Err(format!("{STOP_FILE} exists: a loop would stop at once")), "no stop file");
     }
     match places::prompts() {
@@ -98,10 +102,10 @@ fn look_at(here: &Path, file: &LoopFile, findings: &mut Findings) {
         findings
             .note(Err(format!("none for {}; add one under `agents`", without.join(", "))), "an agent for each role");
     }
-    let northstar = here.join(file.northstar_file());
     if file.spec() == crate::model::learnings::SpecVersion::V2 {
-        let parsed = std::fs::read_to_string(&northstar)
-            .map_err(|e| e.to_string())
+        let parsed = document::read(here, file.northstar_file(), MAX_NORTHSTAR)
+            .and_then(|bytes| bytes.ok_or_else(|| "it is not there".to_owned()))
+            .and_then(|bytes| String::from_utf8(bytes).map_err(|e| e.to_string()))
             .and_then(|text| crate::model::northstar::parse(&text).map(|_| ()).map_err(|e| e.to_string()));
         findings.note(parsed, file.northstar_file());
     }

@@ -7,7 +7,6 @@
 //! Invariants: neither the workspace nor the state directory of the user is written; nothing is spent; the copy
 //! is gone afterwards.
 
-mod copy;
 mod plan;
 mod tell;
 
@@ -32,6 +31,7 @@ use crate::machine::run::RunState;
 use crate::model::decision::Mode;
 use crate::model::ids::Role;
 use crate::model::loop_file::{BackendName, DecisionsDecl, LoopFile};
+use crate::workspace::copy::{self, CopyError};
 
 use super::{Outcome, text};
 use plan::FaultWish;
@@ -71,7 +71,13 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     let made = tempfile::Builder::new().prefix("nightloop-rehearsal-").tempdir_in(&temp);
     let stage = made.map_err(|e| EngineError::io("cannot make a place to rehearse", &temp, e))?;
     let workspace = stage.path().join("workspace");
-    let copied = copy::copy(here, &workspace)?;
+    let copied = copy::copy(here, &workspace).map_err(|error| match error {
+        CopyError::Io(error) => EngineError::io("cannot copy the workspace", here, error),
+        too_much @ CopyError::TooMuch { .. } => EngineError::usage(
+            too_much.to_string(),
+            "name build output and data in .gitignore: what it excludes is not copied",
+        ),
+    })?;
     let script = script(options.script.as_deref(), stage.path())?;
     let notes = put_rehearsal(&mut declaration, &script);
     let root = StateRoot::at(stage.path().join("state"));

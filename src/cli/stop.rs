@@ -7,8 +7,7 @@ use clap::Args;
 use crate::engine::error::EngineError;
 use crate::engine::places::StateRoot;
 use crate::engine::session;
-use crate::engine::signals::STOP_FILE;
-use crate::evidence::store::{self, Durability};
+use crate::engine::signals::{self, STOP_FILE};
 use crate::journal::{RunDir, RunLock};
 
 use super::{Outcome, order, select, text};
@@ -34,7 +33,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
         ));
     }
     let path = workspace.join(STOP_FILE);
-    store::replace(&path, format!("{}\n", order::sender()).as_bytes(), Durability::Replaceable)
+    signals::write_stop(&workspace, &order::sender())
         .map_err(|e| EngineError::io("cannot write the stop file", &path, e))?;
     text::line(format!("run {} is asked to stop ({})", selected.run, path.display()));
     text::line("  go on later: nightloop resume");

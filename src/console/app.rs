@@ -16,6 +16,7 @@ use crate::engine::host::runtime;
 use crate::engine::places::StateRoot;
 use crate::model::ids::RunId;
 use crate::model::safe::Safe;
+use crate::workspace::plain;
 
 use super::bars::Tone;
 use super::cmd::{Cmd, EditPurpose, Loaded};
@@ -35,6 +36,8 @@ use super::view::view;
 
 /// How long messages are taken before keys are looked at again.
 const LONGEST_BURST: Duration = Duration::from_millis(10);
+/// A larger file is not opened as a copy.
+const MAX_OPENED: usize = 16 << 20;
 /// A key is shown at once, unless a frame was drawn this recently.
 const EAGER: Duration = Duration::from_millis(8);
 
@@ -260,10 +263,12 @@ impl App<'_> {
                     return self.say(Tone::Bad, "not a file of the workspace", input);
                 }
                 // Evidence is looked at, not edited: a slip of the hand would be tampering.
-                let file = workspace.join(&path);
-                let copy = path.starts_with("evidence").then(|| std::fs::read_to_string(&file).ok()).flatten();
-                let draft = copy.and_then(|text| draft(&path.to_string_lossy(), &text).ok());
-                let shown = draft.as_ref().map_or(file, |draft| draft.path().to_owned());
+                let name = path.to_string_lossy();
+                let copy =
+                    path.starts_with("evidence").then(|| plain::read(&workspace, &path, MAX_OPENED).ok().flatten());
+                let copy = copy.flatten().and_then(|file| String::from_utf8(file.bytes).ok());
+                let draft = copy.and_then(|text| draft(&name, &text).ok());
+                let shown = draft.as_ref().map_or_else(|| workspace.join(&path), |draft| draft.path().to_owned());
                 self.aside(input, |host| host.edit(&shown));
             }
             Cmd::Edit { purpose, name, text } => return self.edit(purpose, &name, &text, input),

@@ -1,7 +1,5 @@
 //! Reads what views ask for. Runs on a thread where waiting is allowed; knows nothing of screens.
 
-use std::fs;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,12 +11,14 @@ use crate::journal::{self, JournalError, RunDir, RunLock};
 use crate::machine::document::EVIDENCE_ROOT;
 use crate::machine::run::RunState;
 use crate::model::ids::RunId;
+use crate::model::learnings;
 use crate::model::safe::Safe;
+use crate::workspace::{document, plain};
 
 use super::cmd::{Load, Loaded, RunRow, Verified, VerifiedAs};
 
 /// A file longer than this is not shown.
-const MAX_FILE: u64 = 16 * 1024 * 1024;
+const MAX_FILE: usize = 16 * 1024 * 1024;
 /// The newest runs are listed; older ones are in `nightloop runs`.
 const MAX_RUNS: usize = 100;
 
@@ -43,13 +43,9 @@ impl Shelf {
                 Loaded::Blob(digest, run_dir.blobs().get(&digest).map(Arc::from).map_err(|e| safe(&e)))
             }
             Load::Learnings => {
-                let path = workspace.join("AGENTS.md");
-                let found = if path.exists() {
-                    read(&path)
-                } else {
-                    Err(Safe::line("there is none yet; the first iteration writes it"))
-                };
-                Loaded::Learnings(found)
+                let found = document::read(workspace, learnings::FILE, learnings::MAX_FILE);
+                let missing = || Safe::line("there is none yet; the first iteration writes it");
+                Loaded::Learnings(found.map_err(|e| safe(&e)).and_then(|file| file.map(Arc::from).ok_or_else(missing)))
             }
             Load::Evidence(path) => {
                 let found = evidence(workspace, run, &path);
@@ -120,25 +116,12 @@ fn safe(error: &impl ToString) -> Safe {
     Safe::line(&error.to_string())
 }
 
-fn read(path: &Path) -> Result<Arc<[u8]>, Safe> {
-    let file = fs::File::open(path).map_err(|e| safe(&e))?;
-    let mut bytes = Vec::new();
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| safe(&e))?;
-    if bytes.len() as u64 > MAX_FILE {
-        return Err(Safe::line("the file is too large to be shown here"));
-    }
-    Ok(Arc::from(bytes))
-}
-
 /// A file of the run's evidence, where it is now: current or archived.
 fn evidence(workspace: &Path, run: &RunId, path: &str) -> Result<Arc<[u8]>, Safe> {
     let dir = store::find(workspace, run).ok_or_else(|| Safe::line("the evidence of this run is not there"))?;
     let relative = path.strip_prefix(EVIDENCE_ROOT).unwrap_or(path).trim_start_matches('/');
-    let inside = Path::new(relative).components().all(|part| matches!(part, std::path::Component::Normal(_)));
-    if !inside {
-        return Err(Safe::line("not a file of the evidence"));
-    }
-    read(&dir.join(relative))
+    let file = plain::read(workspace, &format!("{dir}/{relative}"), MAX_FILE).map_err(|fault| safe(&fault))?;
+    file.map(|file| Arc::from(file.bytes)).ok_or_else(|| Safe::line("the file is not there"))
 }
 
 /// The run as it was after event `seq`.

@@ -9,6 +9,7 @@ use similar::TextDiff;
 use crate::machine::event::{Change, ChangeKind};
 use crate::model::digest::Digest;
 use crate::model::secret::{Scope, Secrets};
+use crate::workspace::plain;
 use crate::workspace::tree::TreeSnapshot;
 
 /// Larger files are named in the diff, not shown.
@@ -37,7 +38,7 @@ pub fn keep_contents(run_dir: &Path, workspace: &Path, tree: &TreeSnapshot, secr
         }
         let Some(left) = bytes_left.checked_sub(file.size) else { return };
         bytes_left = left;
-        if let Ok(content) = fs::read(workspace.join(path))
+        if let Some(content) = read_small(workspace, path)
             && Digest::of(&content) == file.sha256
             && !secrets.betrayed_by(&content, Scope::Everything)
         {
@@ -59,7 +60,7 @@ pub fn patch(run_dir: &Path, workspace: &Path, before: &TreeSnapshot, changes: &
         let old_text = old.map_or(Some(Vec::new()), |file| content(run_dir, &file.sha256));
         let new_text = match change.kind {
             ChangeKind::Deleted => Some(Vec::new()),
-            ChangeKind::Added | ChangeKind::Modified => read_small(&workspace.join(&change.path)),
+            ChangeKind::Added | ChangeKind::Modified => read_small(workspace, &change.path),
         };
         out.push_str(&one_file(change, old_text, new_text));
         if out.len() > MAX_PATCH {
@@ -75,9 +76,8 @@ pub fn patch(run_dir: &Path, workspace: &Path, before: &TreeSnapshot, changes: &
     out
 }
 
-fn read_small(path: &Path) -> Option<Vec<u8>> {
-    let meta = fs::symlink_metadata(path).ok()?;
-    if meta.is_file() && meta.len() <= MAX_FILE { fs::read(path).ok() } else { None }
+fn read_small(workspace: &Path, path: &str) -> Option<Vec<u8>> {
+    plain::read(workspace, path, MAX_FILE as usize).ok().flatten().map(|file| file.bytes)
 }
 
 fn one_file(change: &Change, old: Option<Vec<u8>>, new: Option<Vec<u8>>) -> String {

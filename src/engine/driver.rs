@@ -3,7 +3,7 @@
 //! The driver decides nothing. It holds what cannot be folded (connections, caches, the watch for stop
 //! signals); losing all of it loses no truth.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::evidence::permit;
 use crate::evidence::render;
-use crate::evidence::store::{self, Durability};
+use crate::evidence::store;
 use crate::journal::{self, JournalError};
 use crate::machine::event::{BackpressureSeen, BudgetCut, Event, Phase, Signal};
 use crate::machine::fold;
@@ -23,12 +23,14 @@ use crate::model::budget::{self, Exhausted, Spent};
 use crate::model::decision::DecisionId;
 use crate::playbook;
 use crate::tool::permission::Rules;
-use crate::workspace::tree::TreeCache;
+use crate::workspace::plain::Durability;
+use crate::workspace::tree::{FileState, TreeCache};
 
 use super::backends::Agents;
 use super::command::Order;
 use super::conversation::Messages;
 use super::error::EngineError;
+use super::git::effective::Effective;
 use super::hub::Hub;
 use super::observer::Observer;
 use super::session::{self, Session};
@@ -67,6 +69,8 @@ pub struct Driver<'a> {
     pub(super) rules: Rules,
     pub(super) observer: &'a mut dyn Observer,
     pub(super) tree_cache: Option<TreeCache>,
+    /// Git's configuration in force, as of these files of its own.
+    pub(super) git_cache: Option<(BTreeMap<String, FileState>, Effective)>,
     /// Messages of the open conversation, so that blobs are read once.
     pub(super) messages: Messages,
     pub(super) hub: Hub,
@@ -80,6 +84,8 @@ pub struct Driver<'a> {
     pub(super) handed_out: BTreeSet<DecisionId>,
     /// The evidence of the iterations so far, so that the manifest need not be rendered from scratch.
     pub(super) manifest: Vec<render::Listed>,
+    /// Places of ours that held something else and were put right; recorded with the next look at the workspace.
+    pub(super) mended: Vec<String>,
     pub(super) playbook: &'static dyn Playbook,
 }
 
@@ -101,6 +107,7 @@ impl<'a> Driver<'a> {
             rules,
             observer,
             tree_cache: None,
+            git_cache: None,
             messages: Messages::new(),
             hub: ports.hub,
             orders: ports.orders,
@@ -109,16 +116,22 @@ impl<'a> Driver<'a> {
             waiting_since: None,
             handed_out: BTreeSet::new(),
             manifest: Vec::new(),
+            mended: Vec::new(),
             playbook,
         })
     }
 
     /// Runs until the run has ended, then renders and seals. Returns the final state.
     pub async fn run(mut self) -> Result<RunState, EngineError> {
-        store::archive_foreign(&self.session.workspace, self.session.state.run())
-            .map_err(|e| EngineError::io("cannot archive earlier evidence", &self.session.workspace, e))?;
-        store::remove_leftovers(&self.session.workspace, &self.agents_md_path())
-            .map_err(|e| EngineError::io("cannot clear what a crash left", &self.session.workspace, e))?;
+        let workspace = &self.session.workspace;
+        // Before anything is spent: a place that cannot be used then cannot be used later.
+        self.agents_md()?;
+        self.mended = store::mend_folders(workspace)
+            .map_err(|e| EngineError::io("cannot put the folders of the evidence right", workspace, e))?;
+        store::archive_foreign(workspace, self.session.state.run())
+            .map_err(|e| EngineError::io("cannot archive earlier evidence", workspace, e))?;
+        store::remove_leftovers(workspace)
+            .map_err(|e| EngineError::io("cannot clear what a crash left", workspace, e))?;
         self.render_all()?;
         match self.work().await {
             Ok(()) => {}
@@ -320,10 +333,16 @@ impl<'a> Driver<'a> {
     }
 
     /// The files of the running iteration and of the run as a whole.
-    pub(super) fn write_evidence(&self, files: &[render::Rendered], durability: Durability) -> Result<(), EngineError> {
-        store::write(&self.session.workspace, files, durability)
-            .and_then(|()| store::write_copies(&self.session.workspace, files))
-            .map_err(|e| EngineError::io("cannot write the evidence", &self.session.workspace, e))
+    pub(super) fn write_evidence(
+        &mut self,
+        files: &[render::Rendered],
+        durability: Durability,
+    ) -> Result<(), EngineError> {
+        let workspace = &self.session.workspace;
+        let failed = |e| EngineError::io("cannot write the evidence", workspace, e);
+        self.mended.extend(store::write(workspace, files, durability).map_err(failed)?);
+        self.mended.extend(store::write_copies(workspace, files).map_err(failed)?);
+        Ok(())
     }
 
     /// Uses the journal's reserve to say why the run stops.

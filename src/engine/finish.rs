@@ -38,7 +38,7 @@ pub(super) fn seal(
 ) -> Result<(), EngineError> {
     let files = render::everything(state, &run_dir.blobs())?;
     store::write_copies(workspace, &files)
-        .and_then(|()| store::write_synced(workspace, &files))
+        .and_then(|_| store::write_synced(workspace, &files))
         .map_err(|e| EngineError::io("cannot write the evidence", workspace, e))?;
     let mut subjects = vec![(HEAD_SUBJECT.to_owned(), head)];
     subjects.extend(state.tree.map(|tree| ("workspace/tree".to_owned(), tree)));

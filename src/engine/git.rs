@@ -6,49 +6,56 @@
 //! nothing here stashes, resets or cleans; `docs/git.md` says what is never touched.
 
 mod change;
+pub(super) mod effective;
 mod index;
 mod paths;
+mod place;
 mod program;
 mod repository;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::evidence::render;
-use crate::evidence::store::Durability;
 use crate::journal;
 use crate::machine::event::{GitFacts, GitFinished, GitIntended, GitOperation, IterationUndone};
 use crate::machine::run::RunState;
 use crate::model::loop_file::Playbook;
 use crate::model::value::VIEWS;
 use crate::model::value::settings::{GitMode, GitSettings};
+use crate::tool::sandbox::Sandbox;
+use crate::workspace::plain::Durability;
 
 use self::change::{Done, Span, Work};
+use self::effective::Effective;
 use self::paths::Bounds;
-use self::program::{Git, Trouble};
+use self::place::Found;
+use self::program::{Git, Setting, Trouble};
 
 use super::driver::{Cutoff, Driver, Guarded};
 use super::error::EngineError;
 
+/// A stop came first.
+pub(super) struct Stopped;
+
 /// Everything an operation needs to know, apart from the run that goes on meanwhile.
 struct Job {
-    workspace: PathBuf,
+    setting: Result<Setting, Trouble>,
     run: String,
     name: String,
     settings: GitSettings,
     /// Never put back: the vision and the PRD are people's, and the views show the run as it is now.
     kept: Vec<String>,
     known: Option<GitFacts>,
-    stop: CancellationToken,
 }
 
 impl Job {
-    fn new(workspace: PathBuf, run: &RunState, stop: CancellationToken) -> Self {
+    fn new(setting: Result<Setting, Trouble>, run: &RunState) -> Self {
         Self {
-            workspace,
+            setting,
             run: run.run().as_str().to_owned(),
             name: run.loop_file().name.clone().unwrap_or_else(|| "loop".to_owned()),
             settings: run.git_settings().clone(),
@@ -59,12 +66,11 @@ impl Job {
                 }
             },
             known: run.value.git.facts.clone(),
-            stop,
         }
     }
 
     async fn open(&self) -> Result<Git, Trouble> {
-        Git::open(&self.workspace, &self.run, self.stop.clone()).await
+        Git::open(self.setting.clone()?).await
     }
 
     /// Does it; the facts as far as they are known, and why it was not done.
@@ -85,7 +91,9 @@ impl Job {
         match done {
             Ok(facts) => Ok((facts, None)),
             Err(Trouble::Stopped) => Err(Trouble::Stopped),
-            Err(Trouble::Refused(why) | Trouble::NoProgram(why)) => Ok((self.facts(Done::default()), Some(why))),
+            Err(Trouble::Refused(why) | Trouble::NoProgram(why) | Trouble::Elsewhere(why)) => {
+                Ok((self.facts(Done::default()), Some(why)))
+            }
         }
     }
 
@@ -95,7 +103,7 @@ impl Job {
         }
         let git = match self.open().await {
             Ok(git) => git,
-            Err(Trouble::NoProgram(why)) if self.settings.mode == GitMode::Auto => {
+            Err(Trouble::NoProgram(why) | Trouble::Elsewhere(why)) if self.settings.mode == GitMode::Auto => {
                 return Ok(GitFacts { notes: vec![why], ..GitFacts::default() });
             }
             Err(trouble) => return Err(trouble),
@@ -139,7 +147,44 @@ fn kept(vision: &str, prd: &str) -> Vec<String> {
     [vision, prd].into_iter().chain(VIEWS).map(paths::plain).collect()
 }
 
+/// Where the repository is, and what git wears there.
+fn setting(workspace: &Path, sandbox: &Sandbox, run: &str, stop: &CancellationToken) -> Result<Setting, Trouble> {
+    let place = match place::find(workspace)? {
+        Found::Place(place) => Some(place),
+        Found::Nothing => None,
+        Found::Elsewhere(why) => return Err(Trouble::Elsewhere(why)),
+    };
+    let outside = place.as_ref().map(|place| place.outside(workspace)).unwrap_or_default();
+    let cage = sandbox.for_git(&outside);
+    let cage = cage.map_err(|why| Trouble::refused(format!("git gets no sandbox: {why}")))?;
+    let (workspace, marker, stop) = (workspace.to_owned(), run.to_owned(), stop.clone());
+    Ok(Setting { workspace, place, marker, stop, cage, scratch: sandbox.shared_folder() })
+}
+
 impl Driver<'_> {
+    fn git_setting(&self, stop: &CancellationToken) -> Result<Setting, Trouble> {
+        setting(&self.session.workspace, &self.session.sandbox, self.session.state.run().as_str(), stop)
+    }
+
+    /// What git's configuration, taken together, comes to; nothing where no repository begins here, or there is no git.
+    /// The error: it was stopped.
+    pub(super) fn git_configuration(
+        &self,
+        stop: &CancellationToken,
+    ) -> impl Future<Output = Result<Option<Effective>, Stopped>> + use<> {
+        let setting = self.git_setting(stop);
+        async move {
+            match setting {
+                Ok(setting) if setting.place.is_some() => {
+                    effective::ask(&Git::unprepared(setting)).await.map_err(|_| Stopped)
+                }
+                Ok(_) | Err(Trouble::Elsewhere(_) | Trouble::NoProgram(_)) => Ok(None),
+                Err(Trouble::Refused(why)) => Ok(Some(effective::refused(&why))),
+                Err(Trouble::Stopped) => Err(Stopped),
+            }
+        }
+    }
+
     /// Announces an operation, does it, records what came of it. Interrupted, it is done again.
     pub(super) async fn git(&mut self, operation: GitOperation) -> Result<(), EngineError> {
         if self.session.state.value.git.open.as_ref() != Some(&operation) {
@@ -147,7 +192,7 @@ impl Driver<'_> {
         }
         journal::failpoint("git");
         let stop = CancellationToken::new();
-        let job = Job::new(self.session.workspace.clone(), &self.session.state, stop.clone());
+        let job = Job::new(self.git_setting(&stop), &self.session.state);
         let performed = self.guarded(&stop, Cutoff::Never, job.perform(&operation)).await?;
         let (Guarded::Done(result) | Guarded::Stopped(result) | Guarded::Cut(result)) = performed;
         // A stop came between two commands; the announcement stands, and a resume does it again.
@@ -159,7 +204,7 @@ impl Driver<'_> {
     /// Takes back what an iteration changed, where nothing was built on it.
     pub(super) async fn undo(&mut self, iteration: u32) -> Result<(), EngineError> {
         let stop = CancellationToken::new();
-        let job = Job::new(self.session.workspace.clone(), &self.session.state, stop.clone());
+        let job = Job::new(self.git_setting(&stop), &self.session.state);
         let starts = &self.session.state.value.git.starts;
         let spans: Vec<Span> =
             starts.iter().map(|(iteration, start)| Span { iteration: *iteration, start: start.clone() }).collect();
@@ -174,7 +219,7 @@ impl Driver<'_> {
         let undone = match result {
             Ok(facts) => IterationUndone { iteration, files: facts.files, head: facts.head, problem: None },
             Err(Trouble::Stopped) => return Ok(()),
-            Err(Trouble::Refused(why) | Trouble::NoProgram(why)) => {
+            Err(Trouble::Refused(why) | Trouble::NoProgram(why) | Trouble::Elsewhere(why)) => {
                 IterationUndone { iteration, files: Vec::new(), head: None, problem: Some(why) }
             }
         };

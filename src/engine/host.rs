@@ -65,7 +65,7 @@ pub async fn open(
                     "put it back where it was, then `nightloop resume` again",
                 ));
             }
-            if !signals::take_away_stop(&workspace, &state) && workspace.join(STOP_FILE).exists() {
+            if !signals::take_away_stop(&workspace, &state) && signals::stop_is_there(&workspace) {
                 return Err(EngineError::Resumable {
                     message: format!("{STOP_FILE} still exists in {}", workspace.display()),
                     hint: "remove it, then `nightloop resume` again".to_owned(),
@@ -194,7 +194,7 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, EngineError> {
 /// What must be known before anything is written.
 pub fn preflight(workspace: &Path, declared: &LoopFile, attendance: Attendance) -> Result<(), EngineError> {
     attendance.sandbox(declared)?;
-    if workspace.join(STOP_FILE).exists() {
+    if signals::stop_is_there(workspace) {
         return Err(EngineError::usage(
             format!("{STOP_FILE} exists, so the loop would stop at once"),
             "remove it first",

@@ -1,16 +1,13 @@
 //! Writes AGENTS.md: our block, and nothing else in the file.
 
-use std::fs;
-use std::io::ErrorKind;
-use std::path::PathBuf;
-
 use crate::evidence::render;
-use crate::evidence::store::{self, Durability};
 use crate::journal;
 use crate::machine::event::{Event, GlowScored, LearningsRecorded};
 use crate::machine::step;
 use crate::model::digest::Digest;
 use crate::model::learnings;
+use crate::workspace::document;
+use crate::workspace::plain::Durability;
 
 use super::driver::Driver;
 use super::error::EngineError;
@@ -71,31 +68,29 @@ impl Driver<'_> {
     }
 
     /// Replaces our block in the file as it is now; foreign bytes stay as they are.
-    fn put_block(&self, document: &str) -> Result<(), EngineError> {
-        let path = self.agents_md_path();
-        let file = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
-            Err(e) => return Err(EngineError::io("cannot read AGENTS.md", &path, e)),
-        };
-        let spliced =
-            learnings::splice(&file, self.session.state.run(), document).map_err(|e| EngineError::Resumable {
-                message: format!("AGENTS.md cannot take this iteration's entry: {e}"),
-                hint: "restore the markers of the generated block, then `nightloop resume`".to_owned(),
-            })?;
+    fn put_block(&self, text: &str) -> Result<(), EngineError> {
+        let file = self.agents_md()?;
+        let spliced = learnings::splice(&file, self.session.state.run(), text).map_err(|e| EngineError::Resumable {
+            message: format!("AGENTS.md cannot take this iteration's entry: {e}"),
+            hint: "restore the markers of the generated block, then `nightloop resume`".to_owned(),
+        })?;
         if spliced == file {
             return Ok(());
         }
-        store::replace(&path, &spliced, Durability::Synced)
-            .map_err(|e| EngineError::io("cannot write AGENTS.md", &path, e))
+        document::replace(&self.session.workspace, learnings::FILE, &spliced, &[]).map_err(unusable)
     }
 
-    /// A symlinked AGENTS.md stays a symlink: its target is written.
-    pub(super) fn agents_md_path(&self) -> PathBuf {
-        let path = self.session.workspace.join("AGENTS.md");
-        match fs::symlink_metadata(&path) {
-            Ok(meta) if meta.is_symlink() => path.canonicalize().unwrap_or(path),
-            Ok(_) | Err(_) => path,
-        }
+    /// AGENTS.md as it is; nothing where there is none. A link to another file of the workspace is followed, as many
+    /// projects have one; anything that leads out of it or is no file is refused.
+    pub(super) fn agents_md(&self) -> Result<Vec<u8>, EngineError> {
+        let file = document::read(&self.session.workspace, learnings::FILE, learnings::MAX_FILE).map_err(unusable)?;
+        Ok(file.unwrap_or_default())
+    }
+}
+
+fn unusable(why: String) -> EngineError {
+    EngineError::Resumable {
+        message: format!("AGENTS.md cannot be used: {why}"),
+        hint: "put a regular file of the workspace there, then `nightloop resume`".to_owned(),
     }
 }

@@ -11,7 +11,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::evidence::permit;
 use crate::evidence::render;
-use crate::evidence::store::{self, Durability};
 use crate::journal::JournalError;
 use crate::machine::event::{
     BudgetRaised, DecisionAnswered, DecisionSettled, Event, PauseBegan, PauseLifted, PauseRequested, Probe,
@@ -25,12 +24,13 @@ use crate::model::learnings::flatten;
 use crate::model::loop_file;
 use crate::tool::process::{self, Access, CommandSpec};
 use crate::workspace::document;
+use crate::workspace::plain::Durability;
 
 use super::command::{Command, Order, Receipt};
 use super::driver::{Cutoff, Driver, Guarded, stop_comes};
 use super::error::EngineError;
 use super::remembered;
-use super::signals::STOP_FILE;
+use super::signals::{self, STOP_FILE};
 use super::tools::PROTECTED;
 
 /// Orders that are taken between two steps.
@@ -188,9 +188,7 @@ impl Driver<'_> {
 
     /// Writes scratch/STOP with the name of who wants it; the watch sees it like any other.
     fn order_stop(&self, by: &str) -> Receipt {
-        let path = self.session.workspace.join(STOP_FILE);
-        store::replace(&path, format!("{by}\n").as_bytes(), Durability::Replaceable)
-            .map_err(|e| format!("{STOP_FILE} cannot be written: {e}"))?;
+        signals::write_stop(&self.session.workspace, by).map_err(|e| format!("{STOP_FILE} cannot be written: {e}"))?;
         self.signals.raise(Signal::StopFile, by);
         Ok(format!("the run stops ({STOP_FILE} is written); `nightloop resume` goes on"))
     }

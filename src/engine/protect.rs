@@ -12,6 +12,8 @@ use crate::model::criterion::{Criterion, Proof};
 use crate::model::loop_file::LoopFile;
 use crate::workspace::tree::{self, TreeSnapshot};
 
+use super::git::effective;
+
 /// Guards of every criterion that does not declare its own.
 const DEFAULT_GLOBS: &[&str] = &[
     "loop.yaml",
@@ -83,8 +85,21 @@ pub fn planted(start: &TreeSnapshot, now: &TreeSnapshot) -> Vec<String> {
     let changed = start.files.get(declaration) != now.files.get(declaration);
     // Runs that began before these were looked at cannot be compared.
     let (Some(start), Some(now)) = (&start.guarded, &now.guarded) else { return Vec::new() };
-    let mut paths: Vec<String> =
-        start.keys().chain(now.keys()).filter(|path| start.get(*path) != now.get(*path)).cloned().collect();
+    let had_repository = start.keys().any(|path| matches!(path.as_str(), ".git" | ".git/config"));
+    let differs = |path: &&String| {
+        let (before, after) = (start.get(*path), now.get(*path));
+        match path.as_str() {
+            // A repository that was there must stay one; what it holds changes with honest work.
+            name if tree::REPOSITORY.iter().any(|(part, _)| *part == name) => before.is_some() && after.is_none(),
+            // Older runs did not ask git what its files come to.
+            effective::NAME if before.is_none() && had_repository => false,
+            // A new repository may say what every new one says, and nothing else.
+            effective::NAME if before.is_none() => after.is_some_and(|after| *after != effective::nothing()),
+            ".git/config" if !had_repository => !now.contains_key(effective::NAME),
+            _ => before != after,
+        }
+    };
+    let mut paths: Vec<String> = start.keys().chain(now.keys()).filter(differs).cloned().collect();
     paths.extend(changed.then(|| declaration.to_owned()));
     paths.sort();
     paths.dedup();

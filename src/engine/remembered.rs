@@ -9,7 +9,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::evidence::store::{self, Durability};
+use crate::journal;
 use crate::machine::event::{DecisionAnswered, Event};
 use crate::machine::run::RunState;
 use crate::model::decision::{Answer, Request};
@@ -62,8 +62,9 @@ fn check(rules: &[String]) -> Result<(), String> {
 fn save(root: &StateRoot, workspace: &Path, rules: &[String]) -> Result<(), EngineError> {
     let path = path(root, workspace);
     let text = serde_yaml::to_string(rules).map_err(|e| EngineError::Internal(e.to_string()))?;
-    store::replace(&path, text.as_bytes(), Durability::Synced)
-        .map_err(|e| EngineError::io("cannot write the remembered rules", &path, e))
+    let (folder, name) = (path.parent().unwrap_or(Path::new(".")), "rules.yaml");
+    fs::create_dir_all(folder).map_err(|e| EngineError::io("cannot write the remembered rules", folder, e))?;
+    Ok(journal::write_whole(folder, name, text.as_bytes())?)
 }
 
 /// The rule that an answer wants remembered; the error says why it covers this run only.

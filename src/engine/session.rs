@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::evidence::store::{self, Durability};
+use crate::evidence::store;
 use crate::journal::{
     self, Blobs, Draft, JournalError, Record, RunDir, RunLock, SystemClock, Tail, Writer, WriterOptions,
 };
@@ -21,6 +21,7 @@ use crate::model::ids::RunId;
 use crate::model::loop_file::{self, LoopFile};
 use crate::playbook;
 use crate::tool::sandbox::{self, InForce, Sandbox};
+use crate::workspace::document;
 
 use super::error::EngineError;
 use super::keys;
@@ -85,23 +86,25 @@ pub struct Declaration {
 /// Reads loop.yaml with its limits. Nothing is written.
 pub fn read_declaration(path: &Path) -> Result<Declaration, EngineError> {
     let name = path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
-    let meta = fs::metadata(path).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => EngineError::usage(
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let missing = || {
+        EngineError::usage(
             format!("{} does not exist", path.display()),
             "`nightloop init` writes one; `nightloop demo` shows a whole run",
-        ),
-        _ => EngineError::io("cannot read the declaration", path, e),
-    })?;
-    if !meta.is_file() {
-        return Err(EngineError::usage(format!("{name} is not a file"), "`nightloop init` writes a declaration"));
+        )
+    };
+    if !folder.is_dir() {
+        return Err(missing());
     }
-    if meta.len() > loop_file::MAX_BYTES {
-        return Err(EngineError::usage(
-            format!("{name} is {} bytes: at most {} are read", meta.len(), loop_file::MAX_BYTES),
-            "a declaration is short; move data into files that the checks read",
-        ));
-    }
-    let bytes = fs::read(path).map_err(|e| EngineError::io("cannot read the declaration", path, e))?;
+    let most = usize::try_from(loop_file::MAX_BYTES).unwrap_or(usize::MAX);
+    let bytes = document::read(folder, &name, most)
+        .map_err(|why| {
+            EngineError::usage(
+                format!("the declaration cannot be read: {why}"),
+                "a declaration is a short file in the workspace; move data into files that the checks read",
+            )
+        })?
+        .ok_or_else(missing)?;
     let text = std::str::from_utf8(&bytes).map_err(|e| {
         EngineError::usage(format!("{name} is not UTF-8 (byte {})", e.valid_up_to()), "save it as UTF-8")
     })?;
@@ -406,9 +409,7 @@ pub(super) fn lock_workspace(root: &StateRoot, workspace: &Path) -> Result<RunLo
 }
 
 fn remember_run(root: &StateRoot, workspace: &Path, run: &RunId) -> Result<(), EngineError> {
-    let path = root.workspace(workspace).join("run");
-    store::replace(&path, format!("{run}\n").as_bytes(), Durability::Synced)
-        .map_err(|e| EngineError::io("cannot remember the run", &path, e))
+    Ok(journal::write_whole(&root.workspace(workspace), "run", format!("{run}\n").as_bytes())?)
 }
 
 /// Prompts and tool output may hold what is nobody else's business.

@@ -16,9 +16,12 @@ use tokio::task::JoinHandle;
 use crate::machine::event::Signal;
 use crate::machine::run::RunState;
 use crate::model::learnings::flatten;
+use crate::workspace::plain::{self, Bits, Durability};
 
 /// The file whose existence is backpressure, relative to the workspace.
 pub const STOP_FILE: &str = "scratch/STOP";
+/// A larger one holds no name.
+const MAX_STOP: usize = 64 * 1024;
 /// The backstop where file events do not arrive.
 const POLL: Duration = Duration::from_millis(50);
 /// Above this share of used space nothing new is started.
@@ -95,8 +98,8 @@ impl Signals {
 
     /// Looks at what no event tells: the disk, and a STOP file that was there before we listened.
     pub fn poll(&self) {
-        if self.workspace.join(STOP_FILE).exists() {
-            self.raise(Signal::StopFile, who_stopped(&self.workspace.join(STOP_FILE)));
+        if stop_is_there(&self.workspace) {
+            self.raise(Signal::StopFile, who_stopped(&self.workspace));
         }
         if let Some(percent) = disk_used_percent(&self.workspace)
             && percent > DISK_FULL_PERCENT
@@ -171,11 +174,11 @@ fn watch_stop_file(
         watcher.watch(&target, notify::RecursiveMode::NonRecursive).ok()?;
         Some(watcher)
     });
-    let stop_file = workspace.join(STOP_FILE);
+    let workspace = workspace.to_owned();
     let task = tokio::spawn(async move {
         loop {
-            if stop_file.exists() {
-                raise(&sender, Signal::StopFile, who_stopped(&stop_file));
+            if stop_is_there(&workspace) {
+                raise(&sender, Signal::StopFile, who_stopped(&workspace));
                 return;
             }
             tokio::select! {
@@ -188,25 +191,42 @@ fn watch_stop_file(
     (watcher, task)
 }
 
+/// Is there anything at the stop file's name? It need not be a file: what is there says stop.
+pub fn stop_is_there(workspace: &Path) -> bool {
+    plain::kind(workspace, STOP_FILE).is_ok_and(|kind| kind.is_some())
+}
+
+/// Asks for a stop, in the name of somebody.
+pub fn write_stop(workspace: &Path, by: &str) -> std::io::Result<()> {
+    let put = || plain::put(workspace, STOP_FILE, format!("{by}\n").as_bytes(), Bits::Kept, Durability::Replaceable);
+    let put = match put() {
+        // Something else stands where our folder should be; a stop does not wait for it.
+        Err(fault) if fault.is_odd() && fault.place != STOP_FILE => {
+            plain::set_aside(workspace, &fault.place).and_then(|_| put())
+        }
+        // A folder of that name says stop as well.
+        Err(fault) if fault.is_odd() => Ok(()),
+        other => other,
+    };
+    put.map_err(plain::Fault::into_io)
+}
+
 /// The first line of the stop file says who wants it, if anything.
-fn who_stopped(path: &Path) -> String {
-    use std::io::Read as _;
-    let mut start = Vec::new();
-    if let Ok(file) = std::fs::File::open(path) {
-        let _ = file.take(200).read_to_end(&mut start);
-    }
-    flatten(String::from_utf8_lossy(&start).lines().next().unwrap_or_default())
+fn who_stopped(workspace: &Path) -> String {
+    let file = plain::read(workspace, STOP_FILE, MAX_STOP).ok().flatten();
+    let bytes = file.map(|file| file.bytes).unwrap_or_default();
+    let start = &bytes[..bytes.len().min(200)];
+    flatten(String::from_utf8_lossy(start).lines().next().unwrap_or_default())
 }
 
 /// Whoever resumes a run takes back the stop that ended it, if that was an operator's order: such a file
 /// holds a name, and the run remembers it. A file of anyone else stays. `true`: it is gone.
 pub fn take_away_stop(workspace: &Path, state: &RunState) -> bool {
-    let path = workspace.join(STOP_FILE);
-    let name = who_stopped(&path);
+    let name = who_stopped(workspace);
     let ordered = state.halt.as_ref().is_some_and(|halted| {
         halted.signal == Some(Signal::StopFile) && !name.is_empty() && halted.detail.ends_with(&name)
     });
-    ordered && std::fs::remove_file(path).is_ok()
+    ordered && plain::remove(workspace, STOP_FILE).is_ok()
 }
 
 /// Used space of the workspace's file system, in whole percent rounded up.

@@ -21,7 +21,7 @@ use crate::machine::value;
 use crate::model::decision::{ASK_TOOL, MAX_DECISIONS, Mode, Request as DecisionRequest};
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
-use crate::model::learnings::flatten;
+use crate::model::learnings::{self, flatten};
 use crate::model::purpose::Tool;
 use crate::model::report::Report;
 use crate::model::value::tools::Structured;
@@ -36,6 +36,18 @@ use super::error::EngineError;
 
 /// No file tool may write these; the engine owns or judges them.
 pub(super) const PROTECTED: &[&str] = &["AGENTS.md", "NORTHSTAR.md", "evidence", "scratch/STOP", "loop.yaml"];
+/// The repository as a whole.
+const REPOSITORY: &[&str] = &[".git"];
+/// What decides which programs git runs and where it looks.
+const GIT_DECIDES: &[&str] = &[
+    ".git/config",
+    ".git/config.worktree",
+    ".git/hooks",
+    ".git/info",
+    ".git/modules",
+    ".git/HEAD",
+    ".git/objects/info",
+];
 /// One line for people.
 const MAX_SUMMARY: usize = 160;
 /// Calls that only read and run at the same time.
@@ -220,9 +232,19 @@ impl Driver<'_> {
         confinement.map_err(|why| EngineError::Internal(format!("the sandbox cannot be put up: {why}")))
     }
 
+    /// What nothing that runs for a loop may change: AGENTS.md, and the repository that the engine commits to. Where it
+    /// does not commit, an agent may; but not say what git runs, nor where it looks.
+    pub(super) fn sealed_from_all(&self) -> Vec<PathBuf> {
+        let commits = self.session.state.value.git.facts.as_ref().is_some_and(|facts| facts.branch.is_some());
+        let git = if commits { REPOSITORY } else { GIT_DECIDES };
+        git.iter().chain(&[learnings::FILE]).map(PathBuf::from).collect()
+    }
+
     /// What a check wears. It runs code that an agent wrote, so what an agent may not change is sealed from it, too.
     pub(super) fn check_confinement(&self) -> Result<Option<Arc<Confinement>>, EngineError> {
-        let confinement = self.session.sandbox.for_tool_sealing(Access::ReadWrite, &self.items_guarded());
+        let mut sealed = self.items_guarded();
+        sealed.extend(self.sealed_from_all());
+        let confinement = self.session.sandbox.for_tool_sealing(Access::ReadWrite, &sealed);
         confinement.map_err(|why| EngineError::Internal(format!("the sandbox cannot be put up: {why}")))
     }
 

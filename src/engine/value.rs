@@ -136,11 +136,13 @@ impl Driver<'_> {
 
     /// What the sandbox, where it can, keeps from this role's commands, too.
     pub(super) fn sealed_from(&self, role: Role) -> Vec<PathBuf> {
-        match self.session.state.loop_file().playbook {
+        let mut sealed = match self.session.state.loop_file().playbook {
             Playbook::Swarm | Playbook::Micro => Vec::new(),
             Playbook::Prd => self.items_guarded(),
             Playbook::Value => guarded(role, self.session.state.value_settings()),
-        }
+        };
+        sealed.extend(self.sealed_from_all());
+        sealed
     }
 
     /// May this command be run on an agent's word, with nobody asked? The error says why not.
@@ -175,7 +177,7 @@ impl Driver<'_> {
         let mut capsule: Capsule = match &state.current {
             Some(iteration) => serde_json::from_slice(&self.session.blobs.get(&iteration.began.capsule)?)
                 .map_err(|e| EngineError::Internal(format!("the capsule cannot be read: {e}")))?,
-            None => compose::compose(state, &self.agents_md_text(), role, self.spent_now().millis).capsule,
+            None => compose::compose(state, &self.agents_md_text()?, role, self.spent_now().millis).capsule,
         };
         capsule.subagent_role = role.name().to_owned();
         if purpose.has_fresh_eyes() {

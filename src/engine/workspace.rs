@@ -1,11 +1,12 @@
 //! Reads the workspace: Northstar, tree, artifacts; writes the plan and begins iterations.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
 
 use crate::evidence::render;
-use crate::evidence::store::Durability;
 use crate::journal;
 use crate::machine::compose;
 use crate::machine::document;
@@ -19,25 +20,28 @@ use crate::model::learnings::{self, SpecVersion};
 use crate::model::loop_file::Playbook;
 use crate::model::northstar;
 use crate::model::value::VIEWS;
-use crate::workspace::tree::{self, TreeSnapshot};
+use crate::workspace::document as people_document;
+use crate::workspace::plain::Durability;
+use crate::workspace::tree::{self, Pace, TreeSnapshot};
 
 use super::diff;
-use super::driver::Driver;
+use super::driver::{Cutoff, Driver, Guarded};
 use super::error::EngineError;
+use super::git::effective;
 use super::items::LEDGER;
 use super::protect;
 
 /// What the engine itself writes is no artifact of an agent.
 const EXCLUDED: &[&str] = &["evidence/", ".git/", "scratch/STOP", "AGENTS.md"];
 /// A larger NORTHSTAR.md is refused by its parser; this only bounds the read.
-const MAX_NORTHSTAR_BYTES: u64 = 2 << 20;
-/// Learnings beyond this are not read into a capsule.
-const MAX_AGENTS_MD_BYTES: u64 = 16 << 20;
+const MAX_NORTHSTAR_BYTES: usize = 2 << 20;
+/// A look at the workspace may take this long, and longer where the run has time left; then it hurries.
+const LEAST_TIME: Duration = Duration::from_secs(20);
 
 impl Driver<'_> {
     pub(super) async fn read_northstar(&mut self) -> Result<(), EngineError> {
         let file = self.session.state.loop_file().northstar_file().to_owned();
-        let read = match read_bounded(&self.session.workspace.join(&file), MAX_NORTHSTAR_BYTES) {
+        let read = match read_northstar(&self.session.workspace, &file) {
             Err(problem) => NorthstarRead { file, sha256: None, metrics: Vec::new(), problem: Some(problem) },
             Ok(bytes) => {
                 let sha256 = Some(Digest::of(&bytes));
@@ -55,31 +59,73 @@ impl Driver<'_> {
             return None;
         }
         let file = self.session.state.loop_file().northstar_file();
-        read_bounded(&self.session.workspace.join(file), MAX_NORTHSTAR_BYTES).ok().map(|bytes| Digest::of(&bytes))
+        read_northstar(&self.session.workspace, file).ok().map(|bytes| Digest::of(&bytes))
     }
 
-    /// The tree as it is, kept as a blob.
-    async fn snapshot(&mut self) -> Result<(TreeSnapshot, Digest), EngineError> {
+    /// The tree as it is, kept as a blob. `None`: a stop came first.
+    async fn snapshot(&mut self) -> Result<Option<(TreeSnapshot, Digest)>, EngineError> {
         let workspace = self.session.workspace.clone();
         let cache = self.tree_cache.take();
         let playbook = self.session.state.loop_file().playbook;
         let file = self.session.state.loop_file().prd().file.clone();
+        let token = CancellationToken::new();
+        let (stop, hurry) = (token.clone(), Instant::now() + self.total_time_left().max(LEAST_TIME));
         // Hashing a large tree must not hold up the watch for stop signals.
         let taken = tokio::task::spawn_blocking(move || {
+            let pace = || match stop.is_cancelled() {
+                true => Pace::Stop,
+                false if Instant::now() > hurry => Pace::Hurry,
+                false => Pace::Walk,
+            };
             let own: Vec<&str> = match playbook {
                 Playbook::Value => VIEWS.to_vec(),
                 Playbook::Prd => std::iter::once(file.as_str()).chain(LEDGER).collect(),
                 Playbook::Swarm | Playbook::Micro => Vec::new(),
             };
             let excluded: Vec<&str> = EXCLUDED.iter().copied().chain(own).collect();
-            let result = tree::snapshot(&workspace, &excluded, cache.as_ref());
-            result.map_err(|e| EngineError::io("cannot read the workspace", &workspace, e))
+            let result = tree::snapshot(&workspace, &excluded, cache.as_ref(), &pace);
+            let result = result.map_err(|e| EngineError::io("cannot read the workspace", &workspace, e));
+            // What was remembered is as good as before for a look that came to nothing.
+            result.map(|taken| taken.ok_or(cache))
         });
-        let (snapshot, cache) = taken.await.map_err(|e| EngineError::Internal(e.to_string()))??;
+        let taken = self.guarded(&token, Cutoff::Never, taken).await?;
+        let (Guarded::Done(taken) | Guarded::Stopped(taken) | Guarded::Cut(taken)) = taken;
+        let (mut snapshot, cache) = match taken.map_err(|e| EngineError::Internal(e.to_string()))?? {
+            Ok(taken) => taken,
+            Err(cache) => {
+                self.tree_cache = cache;
+                return Ok(None);
+            }
+        };
         self.tree_cache = Some(cache);
+        if !self.add_git_configuration(&mut snapshot).await? {
+            return Ok(None);
+        }
         let text = canonical::compact(&snapshot).map_err(|e| EngineError::Internal(e.to_string()))?;
         let digest = self.session.blobs.put(text.as_bytes())?;
-        Ok((snapshot, digest))
+        Ok(Some((snapshot, digest)))
+    }
+
+    /// Git decides by more than one file what it runs. `false`: a stop came first.
+    async fn add_git_configuration(&mut self, snapshot: &mut TreeSnapshot) -> Result<bool, EngineError> {
+        let guarded = snapshot.guarded.get_or_insert_default();
+        let known = self.git_cache.as_ref().filter(|(files, known)| *files == *guarded && !known.includes);
+        let effective = match known {
+            Some((_, known)) => Some(known.clone()),
+            None => {
+                let token = CancellationToken::new();
+                let asked = self.git_configuration(&token);
+                let asked = self.guarded(&token, Cutoff::Never, asked).await?;
+                let (Guarded::Done(asked) | Guarded::Stopped(asked) | Guarded::Cut(asked)) = asked;
+                let Ok(effective) = asked else { return Ok(false) };
+                effective
+            }
+        };
+        if let Some(effective) = effective {
+            self.git_cache = Some((guarded.clone(), effective.clone()));
+            guarded.insert(effective::NAME.to_owned(), effective.state);
+        }
+        Ok(true)
     }
 
     fn load_tree(&self, digest: &Digest) -> Result<TreeSnapshot, EngineError> {
@@ -88,7 +134,8 @@ impl Driver<'_> {
     }
 
     pub(super) async fn take_tree(&mut self, purpose: TreePurpose) -> Result<(), EngineError> {
-        let (snapshot, digest) = self.snapshot().await?;
+        // The stop is recorded next; after a resume it is looked again.
+        let Some((snapshot, digest)) = self.snapshot().await? else { return Ok(()) };
         let drifted = match (&purpose, self.session.state.current.as_ref().and_then(|it| it.artifacts.as_ref())) {
             (TreePurpose::Frozen, Some(artifacts)) => {
                 let changes = artifacts.changes.iter().map(|change| (&change.path, change.sha256));
@@ -120,7 +167,7 @@ impl Driver<'_> {
         if !self.mark_iteration().await? {
             return Ok(());
         }
-        let text = self.agents_md_text();
+        let text = self.agents_md_text()?;
         let elapsed = self.spent_now().millis;
         let composed = compose::compose(&self.session.state, &text, Role::Scout, elapsed);
         let unwritable = |e: canonical::CanonicalError| EngineError::Internal(e.to_string());
@@ -142,10 +189,9 @@ impl Driver<'_> {
     }
 
     /// AGENTS.md as text; bytes that are no UTF-8 are shown as such.
-    pub(super) fn agents_md_text(&self) -> String {
-        let path = self.session.workspace.join("AGENTS.md");
-        let bytes = read_bounded(&path, MAX_AGENTS_MD_BYTES).unwrap_or_default();
-        self.secrets().redact_known(&String::from_utf8_lossy(&bytes)).into_owned()
+    pub(super) fn agents_md_text(&self) -> Result<String, EngineError> {
+        let bytes = self.agents_md()?;
+        Ok(self.secrets().redact_known(&String::from_utf8_lossy(&bytes)).into_owned())
     }
 
     pub(super) async fn collect_artifacts(&mut self) -> Result<(), EngineError> {
@@ -157,7 +203,7 @@ impl Driver<'_> {
             Some(digest) => self.load_tree(digest)?,
             None => TreeSnapshot::default(),
         };
-        let (after, tree) = self.snapshot().await?;
+        let Some((after, tree)) = self.snapshot().await? else { return Ok(()) };
         let changes: Vec<Change> = tree::diff(&before, &after)
             .into_iter()
             .map(|change| Change {
@@ -191,6 +237,7 @@ impl Driver<'_> {
             diff,
             northstar_sha256: self.northstar_now(),
             learnings_intact: self.learnings_intact(),
+            mended: std::mem::take(&mut self.mended),
         };
         journal::failpoint("artifacts");
         self.record(collected).await
@@ -199,7 +246,7 @@ impl Driver<'_> {
     /// Our block in AGENTS.md must be what we wrote last, or not there before we wrote any.
     fn learnings_intact(&self) -> bool {
         let state = &self.session.state;
-        let file = fs::read(self.session.workspace.join("AGENTS.md")).unwrap_or_default();
+        let Ok(file) = self.agents_md() else { return false };
         let expected = (!state.entries().is_empty()).then(|| state.learnings_document());
         match (learnings::extract(&file, state.run()), expected) {
             (Ok(None), None) => true,
@@ -209,15 +256,7 @@ impl Driver<'_> {
     }
 }
 
-/// Reads a file that must not be huge. The error is for the operator.
-fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
-    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let meta = fs::metadata(path).map_err(|e| format!("{name} cannot be read: {e}"))?;
-    if !meta.is_file() {
-        return Err(format!("{name} is not a file"));
-    }
-    if meta.len() > limit {
-        return Err(format!("{name} is {} bytes; at most {limit} are read", meta.len()));
-    }
-    fs::read(path).map_err(|e| format!("{name} cannot be read: {e}"))
+/// Reads the Northstar. The error is for the operator.
+fn read_northstar(workspace: &Path, file: &str) -> Result<Vec<u8>, String> {
+    people_document::read(workspace, file, MAX_NORTHSTAR_BYTES)?.ok_or_else(|| format!("{file} is not there"))
 }

@@ -1,13 +1,17 @@
 //! Puts rendered files into the workspace, whole or not at all, and archives what an earlier run left.
 //!
 //! Mid-run files are renamed into place without fsync: they can be rendered again. Those of a halt are synced.
+//!
+//! Invariants: every name is opened beneath the workspace and no link is followed (`workspace::plain`); what stands in
+//! the place of a folder or file of ours is given another name beside it, never followed, overwritten or lost, and the
+//! caller is told.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::machine::document::EVIDENCE_ROOT;
 use crate::model::ids::RunId;
+use crate::workspace::plain::{self, Bits, Durability, Fault, Kind};
 use crate::workspace::tree::{self, TEMPORARY};
 
 use super::render::Rendered;
@@ -15,175 +19,154 @@ use super::value;
 
 /// Where earlier evidence goes.
 const ARCHIVE_ROOT: &str = "evidence/archive";
+/// The folders that are ours alone.
+const FOLDERS: [&str; 4] = ["evidence", EVIDENCE_ROOT, ARCHIVE_ROOT, "scratch"];
+/// A view in the workspace itself that is larger than this is nobody's view.
+const MAX_VIEW: usize = 16 << 20;
+/// The manifest grows with the run.
+const MAX_MANIFEST: usize = 64 << 20;
+/// How deep evidence goes, and how many names a folder of it has.
+const MAX_DEPTH: usize = 8;
+const MAX_NAMES: usize = 200_000;
+/// How often a place is put right before it is given up.
+const TRIES: usize = 8;
 
-/// How durable a file must be when the call returns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
-    Replaceable,
-    Synced,
-}
+/// What was put right: which place held what, and where that is now.
+pub type Mended = Vec<String>;
 
 /// Writes every file that differs from what is there.
-pub fn write(workspace: &Path, files: &[Rendered], durability: Durability) -> io::Result<()> {
+pub fn write(workspace: &Path, files: &[Rendered], durability: Durability) -> io::Result<Mended> {
+    let mut mended = Mended::new();
     for file in files {
-        let path = workspace.join(&file.path);
-        let same = fs::metadata(&path).is_ok_and(|meta| meta.len() == file.bytes.len() as u64)
-            && fs::read(&path).is_ok_and(|there| there == file.bytes);
-        if !same {
-            replace(&path, &file.bytes, durability)?;
+        put(workspace, &file.path, &file.bytes, durability, &mut mended)?;
+    }
+    Ok(mended)
+}
+
+/// Puts a file of ours in its place, and puts the place right where something else stands there.
+fn put(workspace: &Path, path: &str, bytes: &[u8], durability: Durability, mended: &mut Mended) -> io::Result<()> {
+    // A file of another size is another file, so nothing larger is ever read.
+    let there = plain::read(workspace, path, bytes.len());
+    if there.is_ok_and(|there| there.is_some_and(|there| there.bytes == bytes)) {
+        return Ok(());
+    }
+    for _ in 0..TRIES {
+        match plain::put(workspace, path, bytes, Bits::Kept, durability) {
+            Ok(()) => return Ok(()),
+            Err(fault) if fault.is_odd() => mend(workspace, &fault, mended)?,
+            Err(fault) => return Err(fault.into_io()),
         }
     }
+    Err(io::Error::other(format!("{path}: something else is put in its place again and again")))
+}
+
+fn mend(workspace: &Path, fault: &Fault, mended: &mut Mended) -> io::Result<()> {
+    let aside = plain::set_aside(workspace, &fault.place).map_err(Fault::into_io)?;
+    mended.push(format!("{fault}; it is {aside} now"));
     Ok(())
+}
+
+/// Makes sure that the folders which are ours alone are folders, where they are there.
+pub fn mend_folders(workspace: &Path) -> io::Result<Mended> {
+    let mut mended = Mended::new();
+    for folder in FOLDERS {
+        match plain::list(workspace, folder, MAX_NAMES) {
+            Err(fault) if fault.is_odd() => mend(workspace, &fault, &mut mended)?,
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(mended)
 }
 
 /// Writes the copies of views that people look for in the workspace itself. A file of somebody else that stands there
 /// is moved aside first, never overwritten.
-pub fn write_copies(workspace: &Path, files: &[Rendered]) -> io::Result<()> {
+pub fn write_copies(workspace: &Path, files: &[Rendered]) -> io::Result<Mended> {
+    let mut mended = Mended::new();
     for (name, bytes) in value::copies(files) {
-        let path = workspace.join(name);
-        match fs::read(&path) {
+        match plain::read(workspace, name, MAX_VIEW) {
+            Ok(Some(there)) if there.bytes == bytes => continue,
+            Ok(Some(there)) if value::is_ours(&there.bytes) => {}
+            Ok(None) => {}
             // A folder of that name is somebody's; the evidence has the view all the same.
-            _ if path.is_dir() => continue,
-            Ok(there) if there == bytes => continue,
-            Ok(there) if !value::is_ours(&there) => move_aside(&path)?,
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+            Err(fault) if fault.what == plain::What::NotAFile(Kind::Folder) => continue,
+            Ok(Some(_)) => {
+                plain::set_aside(workspace, name).map_err(Fault::into_io)?;
+            }
+            Err(fault) if matches!(fault.what, plain::What::Failed(_)) => return Err(fault.into_io()),
+            Err(fault) => mend(workspace, &fault, &mut mended)?,
         }
-        replace(&path, bytes, Durability::Replaceable)?;
+        put(workspace, name, bytes, Durability::Replaceable, &mut mended)?;
     }
-    Ok(())
-}
-
-/// Gives a file another name beside itself, one that is free.
-fn move_aside(path: &Path) -> io::Result<()> {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    for number in 1..1_000 {
-        let aside = path.with_file_name(format!("{name}.before-nightloop-{number}"));
-        match fs::hard_link(path, &aside) {
-            Ok(()) => return fs::remove_file(path),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Err(io::Error::other(format!("{} cannot be moved aside", path.display())))
+    Ok(mended)
 }
 
 /// Writes everything and flushes it together: the last files of a run are many, small and belong together.
-#[cfg(target_os = "linux")]
-pub fn write_synced(workspace: &Path, files: &[Rendered]) -> io::Result<()> {
-    write(workspace, files, Durability::Replaceable)?;
-    rustix::fs::syncfs(File::open(workspace)?).map_err(io::Error::from)
+pub fn write_synced(workspace: &Path, files: &[Rendered]) -> io::Result<Mended> {
+    let mended = write(workspace, files, Durability::Replaceable)?;
+    plain::sync_all(workspace)?;
+    Ok(mended)
 }
 
-/// Without a call that flushes a whole file system, file by file.
-#[cfg(not(target_os = "linux"))]
-pub fn write_synced(workspace: &Path, files: &[Rendered]) -> io::Result<()> {
-    write(workspace, files, Durability::Synced)
-}
-
-/// Replaces a file atomically, keeping its permissions where it exists.
-pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
-    let dir = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(dir)?;
-    let mut temporary = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(dir)?;
-    temporary.write_all(bytes)?;
-    match fs::metadata(path) {
-        Ok(meta) => temporary.as_file().set_permissions(meta.permissions())?,
-        Err(_) => readable(temporary.as_file())?,
-    }
-    if durability == Durability::Synced {
-        temporary.as_file().sync_all()?;
-    }
-    temporary.persist(path).map_err(|e| e.error)?;
-    if durability == Durability::Synced {
-        File::open(dir)?.sync_all()?;
-    }
+/// Removes what a killed engine left half-written in the workspace, and in the evidence, which may be ignored. Only
+/// the owner of the workspace may call this.
+pub fn remove_leftovers(workspace: &Path) -> io::Result<()> {
+    tree::remove_leftovers(workspace)?;
+    remove_temporaries(workspace, EVIDENCE_ROOT, 0);
     Ok(())
 }
 
-/// Removes what a killed engine left half-written in the workspace, beside a file of its own that may lie
-/// elsewhere, and in the evidence, which may be ignored. Only the owner of the workspace may call this.
-pub fn remove_leftovers(workspace: &Path, beside: &Path) -> io::Result<()> {
-    tree::remove_leftovers(workspace)?;
-    if let Some(dir) = beside.parent() {
-        remove_temporaries(dir, false)?;
-    }
-    remove_temporaries(&workspace.join(EVIDENCE_ROOT), true)
-}
-
-fn remove_temporaries(dir: &Path, below: bool) -> io::Result<()> {
-    let entries = match fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    for entry in entries {
-        let entry = entry?;
-        let kind = entry.file_type()?;
-        if kind.is_file() && entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
-            fs::remove_file(entry.path())?;
-        } else if kind.is_dir() && below {
-            remove_temporaries(&entry.path(), true)?;
+/// What cannot be listed or removed is somebody else's, and is named where it matters.
+fn remove_temporaries(workspace: &Path, folder: &str, depth: usize) {
+    for (name, kind) in plain::list(workspace, folder, MAX_NAMES).unwrap_or_default() {
+        let path = format!("{folder}/{name}");
+        if kind == Kind::File && name.starts_with(TEMPORARY) {
+            let _ = plain::remove(workspace, &path);
+        } else if kind == Kind::Folder && depth < MAX_DEPTH {
+            remove_temporaries(workspace, &path, depth + 1);
         }
     }
-    Ok(())
-}
-
-/// Temporary files are private; evidence is for everyone who may read the workspace.
-#[cfg(unix)]
-fn readable(file: &File) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn readable(_: &File) -> io::Result<()> {
-    Ok(())
 }
 
 /// Moves the evidence of another run out of the way. Returns where it went.
 pub fn archive_foreign(workspace: &Path, run: &RunId) -> io::Result<Option<PathBuf>> {
-    let current = workspace.join(EVIDENCE_ROOT);
-    if !current.exists() {
+    mend_folders(workspace)?;
+    if plain::kind(workspace, EVIDENCE_ROOT).map_err(Fault::into_io)?.is_none() {
         return Ok(None);
     }
-    let owner = owner_of(&current);
+    let owner = owner_of(workspace, EVIDENCE_ROOT);
     if owner.as_deref() == Some(run.as_str()) {
         return Ok(None);
     }
-    let archive = workspace.join(ARCHIVE_ROOT);
-    fs::create_dir_all(&archive)?;
     let name = owner.unwrap_or_else(|| "unknown".to_owned());
     // Never overwrite: a name that is taken gets a number.
-    let free = archive_names(workspace, &name)
-        .find(|path| !path.exists())
-        .ok_or_else(|| io::Error::other("evidence/archive holds too many copies of one run"))?;
-    fs::rename(&current, &free)?;
-    Ok(Some(free))
+    for free in archive_names(&name) {
+        if plain::rename(workspace, EVIDENCE_ROOT, &free).map_err(Fault::into_io)? {
+            return Ok(Some(workspace.join(free)));
+        }
+    }
+    Err(io::Error::other("evidence/archive holds too many copies of one run"))
 }
 
 /// The places a run's evidence may be archived at, in the order they are taken.
-fn archive_names(workspace: &Path, name: &str) -> impl Iterator<Item = PathBuf> {
-    let archive = workspace.join(ARCHIVE_ROOT);
-    let first = archive.join(name);
+fn archive_names(name: &str) -> impl Iterator<Item = String> {
+    let first = format!("{ARCHIVE_ROOT}/{name}");
     let name = name.to_owned();
-    std::iter::once(first).chain((2..10_000).map(move |number| archive.join(format!("{name}-{number}"))))
+    std::iter::once(first).chain((2..10_000).map(move |number| format!("{ARCHIVE_ROOT}/{name}-{number}")))
 }
 
-/// The run that wrote the evidence in a directory.
-pub fn owner_of(dir: &Path) -> Option<String> {
-    let bytes = fs::read(dir.join("manifest.json")).ok()?;
-    let value: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+/// The run that wrote the evidence in a folder of the workspace.
+fn owner_of(workspace: &Path, folder: &str) -> Option<String> {
+    let file = plain::read(workspace, &format!("{folder}/manifest.json"), MAX_MANIFEST).ok()??;
+    let value: serde_json::Value = serde_json::from_slice(&file.bytes).ok()?;
     let id = RunId::parse(value.get("loop_id")?.as_str()?)?;
     Some(id.as_str().to_owned())
 }
 
-/// Where the evidence of a run lies now: current, or archived.
-pub fn find(workspace: &Path, run: &RunId) -> Option<PathBuf> {
-    let current = workspace.join(EVIDENCE_ROOT);
-    if owner_of(&current).as_deref() == Some(run.as_str()) {
-        return Some(current);
+/// Where the evidence of a run lies now, from the workspace: current, or archived.
+pub fn find(workspace: &Path, run: &RunId) -> Option<String> {
+    if owner_of(workspace, EVIDENCE_ROOT).as_deref() == Some(run.as_str()) {
+        return Some(EVIDENCE_ROOT.to_owned());
     }
-    archive_names(workspace, run.as_str()).take_while(|path| path.is_dir()).last()
+    let is_folder = |path: &String| plain::kind(workspace, path) == Ok(Some(Kind::Folder));
+    archive_names(run.as_str()).take_while(is_folder).last()
 }

@@ -4,7 +4,6 @@
 //! the facts before it and must come out the same; then what was rendered from it must still be there.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::journal::{self, Blobs, JournalError, RunDir, read_seal, verify_chain};
@@ -20,12 +19,17 @@ use crate::model::digest::Digest;
 use crate::model::learnings;
 use crate::model::stop::StopReason;
 use crate::playbook;
+use crate::workspace::document as plain_document;
+use crate::workspace::plain;
 
 use super::passes;
 use super::render;
 use super::store;
 
 mod tools;
+
+/// How much longer than it should be a file is read, to say where it differs.
+const MAX_LONGER: usize = 64 * 1024;
 
 /// How far the run can be believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -480,15 +484,20 @@ fn check_rendered(run_dir: &RunDir, state: &RunState, place: &RenderedPlace, fou
     };
     for file in &files {
         let relative = file.path.strip_prefix(EVIDENCE_ROOT).unwrap_or(&file.path);
-        let path = dir.join(relative.trim_start_matches('/'));
-        match fs::read(&path) {
-            Ok(bytes) if bytes == file.bytes => found.files_compared += 1,
-            Ok(bytes) => found.problems.push(Problem {
-                place: format!("{} (byte {})", file.path, first_difference(&bytes, &file.bytes)),
+        let path = format!("{dir}/{}", relative.trim_start_matches('/'));
+        let problem = match plain::read(workspace, &path, file.bytes.len().saturating_add(MAX_LONGER)) {
+            Ok(Some(there)) if there.bytes == file.bytes => {
+                found.files_compared += 1;
+                continue;
+            }
+            Ok(Some(there)) => Problem {
+                place: format!("{} (byte {})", file.path, first_difference(&there.bytes, &file.bytes)),
                 what: "differs from what the journal says".to_owned(),
-            }),
-            Err(e) => found.problems.push(Problem { place: file.path.clone(), what: format!("cannot be read: {e}") }),
-        }
+            },
+            Ok(None) => Problem { place: file.path.clone(), what: "is not there".to_owned() },
+            Err(fault) => Problem { place: file.path.clone(), what: fault.to_string() },
+        };
+        found.problems.push(problem);
     }
     check_learnings(state, workspace, found);
 }
@@ -516,12 +525,14 @@ fn check_learnings(state: &RunState, workspace: &Path, found: &mut Verification)
     if state.entries().is_empty() {
         return;
     }
-    let file = fs::read(workspace.join("AGENTS.md")).unwrap_or_default();
-    let what = match learnings::extract(&file, state.run()) {
-        Ok(Some(block)) if block == state.learnings_document().as_bytes() => return,
-        Ok(Some(_)) => "the generated block differs from the journal".to_owned(),
-        Ok(None) => "the generated block of this run is missing".to_owned(),
-        Err(e) => e.to_string(),
+    let what = match plain_document::read(workspace, learnings::FILE, learnings::MAX_FILE) {
+        Err(why) => why,
+        Ok(file) => match learnings::extract(&file.unwrap_or_default(), state.run()) {
+            Ok(Some(block)) if block == state.learnings_document().as_bytes() => return,
+            Ok(Some(_)) => "the generated block differs from the journal".to_owned(),
+            Ok(None) => "the generated block of this run is missing".to_owned(),
+            Err(e) => e.to_string(),
+        },
     };
     found.problems.push(Problem { place: "AGENTS.md".to_owned(), what });
 }

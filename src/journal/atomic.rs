@@ -15,7 +15,7 @@ use super::error::{JournalError, at};
 pub(super) const TEMP_PREFIX: &str = ".tmp-";
 
 /// Puts `bytes` at `dir/name`, replacing what was there.
-pub(super) fn write(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), JournalError> {
+pub fn write(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), JournalError> {
     let path = dir.join(name);
     let write = || -> io::Result<()> {
         let mut temp = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(dir)?;

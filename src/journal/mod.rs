@@ -35,6 +35,7 @@ pub mod verify;
 pub mod writer;
 
 pub use anchor::{Anchor, Anchors};
+pub use atomic::write as write_whole;
 pub use blobs::Blobs;
 pub use clock::{Clock, SystemClock, mono_ms};
 pub use commit::{MAX_DATA, MAX_KIND, SEGMENT_END, Tail, WriterOptions};

@@ -101,12 +101,16 @@ pub fn artifacts(iteration: &Iteration) -> Value {
             "role": "proof",
         })
     });
-    json!({
+    let mut document = json!({
         "iteration": iteration.number(),
         "artifacts": files.chain(reports).collect::<Vec<_>>(),
         "workspace_sha256": collected.map(|c| c.tree),
         "diff_sha256": collected.map(|c| c.diff),
-    })
+    });
+    if let Some(mended) = collected.map(|c| &c.mended).filter(|mended| !mended.is_empty()) {
+        document["places_mended"] = json!(mended);
+    }
+    document
 }
 
 /// reports/ROLE.json.

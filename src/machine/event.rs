@@ -343,6 +343,9 @@ pub struct ArtifactsCollected {
     /// What the touched guards and instruments are now; `None`: gone.
     #[serde(default)]
     pub touched_now: BTreeMap<String, Option<Digest>>,
+    /// Places of ours that held something else and were put right since the last look.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mended: Vec<String>,
 }
 
 /// What guards a criterion and was changed since the start of the run.

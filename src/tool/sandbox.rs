@@ -121,6 +121,7 @@ const fn network_name(network: NetworkDecl) -> &'static str {
 enum Purpose {
     Tool,
     Program { write: Vec<PathBuf>, read: Vec<PathBuf> },
+    Git { write: Vec<PathBuf> },
 }
 
 /// A confinement that is kept, and what it was built for.
@@ -195,6 +196,12 @@ impl Sandbox {
         self.confinement(access, Purpose::Program { write: write.to_vec(), read: read.to_vec() }, sealed)
     }
 
+    /// What the engine's own git wears: it writes the workspace, `more` (a repository that lies elsewhere) and the
+    /// temporary folder, whatever the declaration says of agents, and has no network.
+    pub fn for_git(&self, more: &[PathBuf]) -> Result<Option<Arc<Confinement>>, String> {
+        self.confinement(Access::ReadWrite, Purpose::Git { write: more.to_vec() }, &[])
+    }
+
     /// Can a command be kept from changing the workspace? Only then do read-only roles get a shell.
     pub fn holds_read_only(&self) -> bool {
         self.in_force.confined && level().holds_files()
@@ -232,6 +239,7 @@ impl Sandbox {
         let mut policy = match &purpose {
             Purpose::Tool => Policy::for_tool(&self.declared, self.in_force.network, &self.grounds, access),
             Purpose::Program { write, read } => Policy::for_program(&self.declared, &self.grounds, access, write, read),
+            Purpose::Git { write } => Policy::for_git(&self.grounds, write),
         };
         policy.sealed.clone_from(&sealed);
         let confinement = Arc::new(Confinement::build(policy)?);

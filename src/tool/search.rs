@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::inputs::{GlobSearch, GrepSearch, bounded};
 use super::registry::{ToolContext, ToolOutcome};
 use crate::workspace::contain::Root;
+use crate::workspace::plain::Kind;
 use crate::workspace::walk;
 
 /// What is shown of one matching line.
@@ -150,27 +152,25 @@ impl List {
 /// subfolders too; only the way to `start` and what is under it is visited.
 fn list(ctx: &ToolContext, root: &Root, start: &Path) -> Option<List> {
     let mut list = List::default();
-    let branch = start.to_owned();
-    let enter = move |path: &Path| path.starts_with(&branch) || branch.starts_with(path);
-    let depth = ctx.limits.search_depth.saturating_add(start.components().count());
-    for entry in walk::walk(root.path(), Some(depth), enter).flatten() {
-        if ctx.cancel.is_cancelled() {
-            return None;
-        }
-        let Ok(path) = entry.path().strip_prefix(root.path()) else {
-            continue;
-        };
-        if !walk::is_file(&entry) || !path.starts_with(start) {
-            continue;
+    let range = walk::Range {
+        enter: &|path| path.starts_with(start) || start.starts_with(path),
+        depth: Some(ctx.limits.search_depth.saturating_add(start.components().count())),
+        stop: &|| ctx.cancel.is_cancelled(),
+    };
+    let finished = walk::walk(root.path(), &range, &mut |seen| {
+        let walk::Seen::Entry(entry) = seen else { return ControlFlow::Continue(()) };
+        if entry.kind != Kind::File || !entry.path.starts_with(start) {
+            return ControlFlow::Continue(());
         }
         if list.files.len() >= ctx.limits.search_files {
             list.full = true;
-            break;
+            return ControlFlow::Break(());
         }
-        list.files.push(path.to_owned());
-    }
+        list.files.push(entry.path.to_owned());
+        ControlFlow::Continue(())
+    });
     list.files.sort();
-    Some(list)
+    finished.unwrap_or(true).then_some(list)
 }
 
 fn searcher(around: usize) -> Searcher {

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
+use super::plain::Durability;
 use super::tree::TEMPORARY;
 
 /// The workspace folder, open.
@@ -84,9 +85,18 @@ impl Root {
 
     /// Opens a regular file for reading.
     pub fn read(&self, relative: &Path) -> Result<File, String> {
+        self.read_if_there(relative)?.ok_or_else(|| refusal(relative, rustix::io::Errno::NOENT))
+    }
+
+    /// The same; `None` where nothing has that name.
+    pub fn read_if_there(&self, relative: &Path) -> Result<Option<File>, String> {
         // NONBLOCK: opening a named pipe must not wait for a writer.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file = File::from(self.beneath(relative, flags).map_err(|e| refusal(relative, e))?);
+        let file = match self.beneath(relative, flags) {
+            Ok(file) => File::from(file),
+            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(refusal(relative, error)),
+        };
         let kind = file.metadata().map_err(|error| format!("{}: {error}", shown(relative)))?;
         if kind.is_dir() {
             return Err(format!("{} is a folder; use glob_search to list it", shown(relative)));
@@ -94,7 +104,7 @@ impl Root {
         if !kind.is_file() {
             return Err(format!("{} is not a regular file", shown(relative)));
         }
-        Ok(file)
+        Ok(Some(file))
     }
 
     /// What a path is: true for a folder, false for a file.
@@ -238,29 +248,41 @@ impl Target {
         Self { folder, name, mode: Some(mode) }
     }
 
-    /// Replaces the file at once: readers see the old content or the new, never a part.
+    /// Replaces the file at once: readers see the old content or the new, never a part. It is on disk, name and all,
+    /// when the call returns.
     pub fn replace(&self, content: &[u8]) -> io::Result<()> {
+        self.put(content, Durability::Synced)
+    }
+
+    pub(super) fn put(&self, content: &[u8], durability: Durability) -> io::Result<()> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let temporary = format!("{TEMPORARY}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let created = rustix::fs::openat(&self.folder, &temporary, flags, Mode::from_raw_mode(0o666))?;
         let written = self
-            .fill(File::from(created), content)
+            .fill(File::from(created), content, durability)
             .and_then(|()| Ok(rustix::fs::renameat(&self.folder, &temporary, &self.folder, &self.name)?));
         if written.is_err() {
             let _ = rustix::fs::unlinkat(&self.folder, &temporary, AtFlags::empty());
         }
+        if written.is_ok() && durability == Durability::Synced {
+            let folder = rustix::fs::openat(&self.folder, ".", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+            rustix::fs::fsync(folder)?;
+        }
         written
     }
 
-    fn fill(&self, mut file: File, content: &[u8]) -> io::Result<()> {
+    fn fill(&self, mut file: File, content: &[u8], durability: Durability) -> io::Result<()> {
         file.write_all(content)?;
         if let Some(mode) = self.mode
             && file.metadata()?.mode() & 0o777 != mode
         {
             file.set_permissions(std::fs::Permissions::from_mode(mode))?;
         }
-        file.sync_all()
+        match durability {
+            Durability::Synced => file.sync_all(),
+            Durability::Replaceable => Ok(()),
+        }
     }
 
     pub fn exists(&self) -> bool {

@@ -1,4 +1,6 @@
-//! Documents of the workspace that a person approves: read and replaced as a whole, never outside of it.
+//! Documents of the workspace that people name: read and replaced as a whole, never outside of it.
+//!
+//! A link to another file of the workspace is followed: people keep their documents where they like.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -8,37 +10,31 @@ use super::contain::Root;
 /// The text of a document; `None` where there is no such file yet.
 pub fn read(workspace: &Path, path: &str, limit: usize) -> Result<Option<Vec<u8>>, String> {
     let root = Root::open(workspace)?;
-    let relative = root.relative(path)?;
-    if !workspace.join(&relative).exists() {
-        return Ok(None);
+    let Some(file) = root.read_if_there(&root.relative(path)?)? else { return Ok(None) };
+    let failed = |error: std::io::Error| format!("{path}: {error}");
+    let too_large = || format!("{path} has more than {limit} bytes");
+    let most = u64::try_from(limit).unwrap_or(u64::MAX);
+    if file.metadata().map_err(failed)?.len() > most {
+        return Err(too_large());
     }
     let mut bytes = Vec::new();
-    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
-    root.read(&relative)?.take(most).read_to_end(&mut bytes).map_err(|error| format!("{path}: {error}"))?;
-    if bytes.len() > limit {
-        return Err(format!("{path} has more than {limit} bytes"));
-    }
-    Ok(Some(bytes))
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() > limit { Err(too_large()) } else { Ok(Some(bytes)) }
 }
 
-/// Replaces a document at once.
+/// Replaces a document at once; makes the folders that it lies in.
 pub fn replace(workspace: &Path, path: &str, content: &[u8], protected: &[PathBuf]) -> Result<(), String> {
     let root = Root::open(workspace)?;
-    let relative = root.relative(path)?;
-    let target = root.target(&relative, protected)?;
-    let failed = |error: std::io::Error| format!("{path} was not written: {error}");
-    target.replace(content).map_err(failed)?;
-    // The new name is on disk before anyone is told that it is.
-    let folder = root.path().join(relative.parent().unwrap_or(Path::new("")));
-    std::fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
+    let target = root.target(&root.relative(path)?, protected)?;
+    target.replace(content).map_err(|error| format!("{path} was not written: {error}"))
 }
 
 /// May this document be written at all? Changes nothing.
 pub fn check(workspace: &Path, path: &str, protected: &[PathBuf]) -> Result<(), String> {
     let root = Root::open(workspace)?;
     let relative = root.relative(path)?;
-    if !root.path().join(relative.parent().unwrap_or(Path::new(""))).is_dir() {
+    if !root.is_folder(relative.parent().unwrap_or(Path::new(""))).unwrap_or(false) {
         return Err(format!("the folder of {path} does not exist"));
     }
-    root.target(&root.relative(path)?, protected).map(|_| ())
+    root.target(&relative, protected).map(|_| ())
 }

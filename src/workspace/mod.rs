@@ -7,7 +7,7 @@
 //! * [`plain`]: files at exactly their names, no link anywhere on the way. For all that is the engine's own.
 //! * [`contain`]: paths that people and agents name; links are followed as long as they stay inside.
 //! * [`document`]: documents of people, read and replaced as a whole.
-//! * [`walk`], [`tree`]: all files, and what they hold, as digests.
+//! * [`walk`], [`tree`], [`copy`]: all files; what they hold, as digests; a copy of them to work in.
 //!
 //! Not here: what the files mean, and processes (`tool`), which have the sandbox around them.
 //!
@@ -16,6 +16,7 @@
 //! modules from touching the file system with a path of a workspace.
 
 pub mod contain;
+pub mod copy;
 pub mod document;
 pub mod plain;
 pub mod tree;

@@ -5,11 +5,10 @@
 //! before, so that nothing of the run is lost; done twice it comes to the same.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::model::value::settings::GitSettings;
+use crate::workspace::plain::{self, Kind, What};
 
 use super::index::{self, Entry, Index, Side};
 use super::paths::{self, Bounds, Name, Whose, pieces, shown};
@@ -117,9 +116,7 @@ impl Work<'_> {
     }
 
     fn is_there(&self, name: &[u8]) -> bool {
-        let root = self.git.workspace();
-        let meta = fs::symlink_metadata(paths::place(root, name));
-        matches!(lies_plain(root, name), Ok(true)) && meta.is_ok_and(|meta| !meta.is_dir())
+        matches!(plain::kind(self.git.workspace(), paths::path(name)), Ok(Some(kind)) if kind != Kind::Folder)
     }
 
     /// Whose each path is; what git must not take by itself is left out with a word.
@@ -138,7 +135,7 @@ impl Work<'_> {
                 Whose::Run if name.ends_with(b"/") => {
                     left_out.push(format!("{}: a repository of its own", shown(&name)))
                 }
-                Whose::Run if is_huge(&paths::place(self.git.workspace(), &name)) => {
+                Whose::Run if is_huge(self.git.workspace(), &name) => {
                     left_out.push(format!("{}: larger than {} MiB", shown(&name), MAX_FILE_BYTES >> 20));
                 }
                 Whose::Run => sorted.ours.push(name),
@@ -304,8 +301,9 @@ pub(super) async fn filtered(git: &Git, names: &[Name]) -> Result<BTreeSet<Name>
     Ok(parts.chunks(3).filter(has_one).filter_map(|part| part.first().map(|name| name.to_vec())).collect())
 }
 
-fn is_huge(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() > MAX_FILE_BYTES)
+fn is_huge(root: &Path, name: &[u8]) -> bool {
+    let stat = plain::stat(root, paths::path(name)).ok().flatten();
+    stat.is_some_and(|stat| u64::try_from(stat.st_size).is_ok_and(|size| size > MAX_FILE_BYTES))
 }
 
 fn one_line(output: Vec<u8>) -> String {
@@ -324,20 +322,16 @@ fn list(into: &mut Vec<String>, from: impl IntoIterator<Item = String>, notes: &
 
 /// Deletes a file of the run, and the folders that are empty without it.
 fn remove(root: &Path, name: &[u8]) -> Result<(), Trouble> {
-    if !lies_plain(root, name)? {
-        return Ok(());
+    let path = paths::path(name);
+    match plain::remove(root, path) {
+        Ok(_) => {}
+        // A folder in its place, or a link on the way to it, is not what was committed.
+        Err(fault) if fault.is_odd() => return Ok(()),
+        Err(fault) => return Err(in_the_way(name, &fault.to_string())),
     }
-    let path = paths::place(root, name);
-    match fs::symlink_metadata(&path) {
-        // A folder in its place is not what was committed.
-        Ok(meta) if meta.is_dir() => return Ok(()),
-        Ok(_) => fs::remove_file(&path).map_err(|e| in_the_way(name, &e.to_string()))?,
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(in_the_way(name, &error.to_string())),
-    }
-    for folder in path.ancestors().skip(1).take_while(|folder| *folder != root) {
+    for folder in path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()) {
         // Not empty, or not ours: it stays, and so does what holds it.
-        if fs::remove_dir(folder).is_err() {
+        if !plain::remove_folder(root, folder).unwrap_or(false) {
             break;
         }
     }
@@ -346,33 +340,18 @@ fn remove(root: &Path, name: &[u8]) -> Result<(), Trouble> {
 
 /// Makes sure that writing the file takes nothing else away: git would clear a whole folder for it.
 fn is_free(root: &Path, name: &[u8]) -> Result<(), Trouble> {
-    if !lies_plain(root, name)? {
-        return Err(in_the_way(name, "a file or a link lies where its folder was"));
-    }
-    let path = paths::place(root, name);
-    match fs::symlink_metadata(&path) {
-        Ok(meta) if meta.is_dir() => {
-            fs::remove_dir(&path).map_err(|_| in_the_way(name, "a folder with other files lies in its place"))
-        }
+    let path = paths::path(name);
+    match plain::kind(root, path) {
+        Ok(Some(Kind::Folder)) => match plain::remove_folder(root, path) {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(_) => Err(in_the_way(name, "a folder with other files lies in its place")),
+        },
         Ok(_) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(in_the_way(name, &error.to_string())),
-    }
-}
-
-/// Are all its folders, as far as they exist, folders? A link could lead out of the workspace.
-fn lies_plain(root: &Path, name: &[u8]) -> Result<bool, Trouble> {
-    let path = paths::place(root, name);
-    let folders: Vec<&Path> = path.ancestors().skip(1).take_while(|folder| *folder != root).collect();
-    for folder in folders.into_iter().rev() {
-        match fs::symlink_metadata(folder) {
-            Ok(meta) if meta.is_dir() => {}
-            Ok(_) => return Ok(false),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
-            Err(error) => return Err(in_the_way(name, &error.to_string())),
+        Err(fault) if matches!(fault.what, What::NotAFolder(_)) => {
+            Err(in_the_way(name, "a file or a link lies where its folder was"))
         }
+        Err(fault) => Err(in_the_way(name, &fault.to_string())),
     }
-    Ok(true)
 }
 
 fn in_the_way(name: &[u8], why: &str) -> Trouble {

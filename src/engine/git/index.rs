@@ -3,16 +3,19 @@
 //! Role: what differs from a commit, seen through a private index; lists of differences. Invariant: nothing here
 //! writes the user's index.
 
-use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use crate::workspace::plain;
 
 use super::paths::{Name, pieces};
 use super::program::{Call, Git, Trouble};
 
 /// A file that git keeps a reference to another repository for.
 const SUBMODULE: &str = "160000";
+/// An index of a million files.
+const MAX_INDEX: usize = 256 << 20;
 /// No file.
 const NOTHING: &str = "000000";
 
@@ -26,22 +29,20 @@ impl Index {
     /// One that holds the files of a commit.
     pub(super) async fn at(git: &Git, commit: &str) -> Result<Self, Trouble> {
         let private = |e: std::io::Error| Trouble::refused(format!("no place for a private index: {e}"));
-        let folder = tempfile::Builder::new().prefix("nightloop-index-").tempdir().map_err(private)?;
+        let mut folder = tempfile::Builder::new();
+        folder.prefix("nightloop-index-");
+        let folder = git.scratch().map_or_else(|| folder.tempdir(), |scratch| folder.tempdir_in(scratch));
+        let folder = folder.map_err(private)?;
         let path = folder.path().join("index");
         // Git resolves what is not absolute in ways of its own.
         let path = std::path::absolute(path).map_err(private)?;
-        let users = git.output(&["rev-parse", "--git-path", "index"]).await?;
-        let users = git.workspace().join(OsStr::from_bytes(users.strip_suffix(b"\n").unwrap_or(&users)));
         // A copy, because it knows which files it need not read again, and which are not checked out on purpose.
-        match copy_with_time(&users, &path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Trouble::refused(format!("the index cannot be read: {error}"))),
-        }
+        copy_with_time(git.folder()?, &path)
+            .map_err(|why| Trouble::refused(format!("the index cannot be read: {why}")))?;
         let path = path.to_str().ok_or_else(|| Trouble::refused("the temporary folder's name is no UTF-8"))?.to_owned();
         let index = Self { _folder: folder, path };
         // Without a look at the files: they may well differ from both.
-        index.must(git, &["read-tree", "-i", "--reset", commit], None).await?;
+        index.must(git, &["read-tree", "-i", "--reset", "--no-recurse-submodules", commit], None).await?;
         // Its exit code says that some files differ: that is what is looked for next.
         let refresh = ["update-index", "-q", "--ignore-submodules", "--refresh"];
         git.run(Call { arguments: &refresh, index: Some(&index.path), input: None }).await?;
@@ -71,10 +72,16 @@ impl Index {
 
 /// Git takes a file for unchanged if it is older than the index: a copy that looks younger would hide changes that
 /// were made right after the index was written.
-fn copy_with_time(from: &Path, to: &Path) -> std::io::Result<()> {
-    fs::copy(from, to)?;
-    let written = fs::metadata(from)?.modified()?;
-    fs::File::options().write(true).open(to)?.set_modified(written)
+fn copy_with_time(folder: &Path, to: &Path) -> Result<(), String> {
+    let Some(stat) = plain::stat(folder, "index")? else { return Ok(()) };
+    let Some(file) = plain::read(folder, "index", MAX_INDEX)? else { return Ok(()) };
+    let copy = || {
+        fs::write(to, &file.bytes)?;
+        let seconds = Duration::from_secs(u64::try_from(stat.st_mtime).unwrap_or(0));
+        let nanos = Duration::from_nanos(u64::try_from(stat.st_mtime_nsec).unwrap_or(0));
+        fs::File::options().write(true).open(to)?.set_modified(SystemTime::UNIX_EPOCH + seconds + nanos)
+    };
+    copy().map_err(|error: std::io::Error| error.to_string())
 }
 
 /// One path that differs between two sides.
@@ -130,19 +137,17 @@ pub(super) fn parse(raw: &[u8]) -> Result<Vec<Entry>, Trouble> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, SystemTime};
-
     use super::*;
 
     /// Git compares the age of the index with that of the files in it.
     #[test]
     fn a_copy_is_as_old_as_its_original() {
         let dir = tempfile::tempdir().unwrap();
-        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        let (from, to) = (dir.path().join("index"), dir.path().join("to"));
         fs::write(&from, "x").unwrap();
         let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
         fs::File::options().write(true).open(&from).unwrap().set_modified(then).unwrap();
-        copy_with_time(&from, &to).unwrap();
+        copy_with_time(dir.path(), &to).unwrap();
         assert_eq!(fs::metadata(&to).unwrap().modified().unwrap(), then);
     }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
@@ -22,9 +22,9 @@ pub(super) fn shown(name: &[u8]) -> String {
     name_of(Path::new(OsStr::from_bytes(name)))
 }
 
-/// Where a path is.
-pub(super) fn place(workspace: &Path, name: &[u8]) -> PathBuf {
-    workspace.join(OsStr::from_bytes(name))
+/// A name as a path from the workspace.
+pub(super) fn path(name: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(name))
 }
 
 /// A declared path as git would name it.

@@ -1,16 +1,23 @@
 //! The `git` program, run so that a repository cannot make it run anything else.
 //!
-//! Role: one command at a time, with bounded time and output, an environment of our own, and a configuration laid
-//! over the repository's. Not its role: knowing what any of it is for.
-//! Invariants: no hook, no file system monitor, no filter, no remote helper and no signature program is started,
-//! whatever the repository's configuration says; a command that has begun is let end.
+//! Role: one command at a time, in the sandbox, with bounded time and output, an environment of our own, and a
+//! configuration laid over the repository's. Not its role: knowing what any of it is for.
+//! Invariants: where the machine has a sandbox, git wears one that lets it write the workspace, the repository and its
+//! private index, and nothing else, without network; no hook, no file system monitor, no filter, no remote helper, no
+//! signature program and no submodule is entered, whatever the repository's configuration says; before each command the
+//! places that git writes are looked at (`place`); a stop ends a command, and git takes its locks away when it is told to
+//! end.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::tool::process::{self, CommandSpec, End};
+use crate::tool::sandbox::Confinement;
+
+use super::place::Place;
 
 /// What one command may take.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -27,6 +34,17 @@ const SETTINGS: &[(&str, &str)] = &[
     ("core.fsmonitor", "false"),
     ("core.untrackedCache", "false"),
     ("core.splitIndex", "false"),
+    ("core.attributesFile", "/dev/null"),
+    ("core.alternateRefsCommand", ""),
+    ("core.sshCommand", "false"),
+    ("core.askPass", ""),
+    ("core.editor", "false"),
+    ("core.useReplaceRefs", "false"),
+    ("credential.helper", ""),
+    ("submodule.recurse", "false"),
+    ("fetch.recurseSubmodules", "false"),
+    ("diff.ignoreSubmodules", "all"),
+    ("protocol.allow", "never"),
     ("commit.gpgSign", "false"),
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
@@ -38,7 +56,9 @@ const SETTINGS: &[(&str, &str)] = &[
 pub(super) enum Trouble {
     /// There is no `git` here.
     NoProgram(String),
-    /// A stop came before the next command.
+    /// There is a repository, but not one that the run may work on.
+    Elsewhere(String),
+    /// A stop came first.
     Stopped,
     /// It cannot or must not be done; words for people.
     Refused(String),
@@ -52,10 +72,23 @@ impl Trouble {
 
 /// A repository as its commands see it.
 pub(super) struct Git {
-    workspace: PathBuf,
-    marker: String,
-    stop: CancellationToken,
+    setting: Setting,
     settings: Vec<(String, String)>,
+}
+
+/// Where and how git is run.
+#[derive(Debug, Clone)]
+pub(super) struct Setting {
+    pub workspace: PathBuf,
+    /// `None`: no repository begins here.
+    pub place: Option<Place>,
+    /// Names the run in the environment of its processes.
+    pub marker: String,
+    pub stop: CancellationToken,
+    /// What git wears; `None` where there is no sandbox.
+    pub cage: Option<Arc<Confinement>>,
+    /// Where a private index may lie, so that git in its cage can write it.
+    pub scratch: Option<PathBuf>,
 }
 
 /// One command.
@@ -75,20 +108,35 @@ pub(super) struct Answer {
 
 impl Git {
     /// Gets to know what has to be overruled here.
-    pub(super) async fn open(workspace: &Path, marker: &str, stop: CancellationToken) -> Result<Self, Trouble> {
-        let settings = SETTINGS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        let mut git = Self { workspace: workspace.to_owned(), marker: marker.to_owned(), stop, settings };
+    pub(super) async fn open(setting: Setting) -> Result<Self, Trouble> {
+        let mut git = Self::unprepared(setting);
         git.overrule_filters().await?;
         git.name_the_author().await?;
         Ok(git)
     }
 
-    pub(super) fn workspace(&self) -> &Path {
-        &self.workspace
+    /// For questions that touch no file of the work tree.
+    pub(super) fn unprepared(setting: Setting) -> Self {
+        let settings = SETTINGS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        Self { setting, settings }
     }
 
-    /// A filter is a command that an agent could have written into the configuration, and git would run it outside
-    /// of the agents' sandbox.
+    pub(super) fn workspace(&self) -> &Path {
+        &self.setting.workspace
+    }
+
+    /// The folder that is this work tree's own.
+    pub(super) fn folder(&self) -> Result<&Path, Trouble> {
+        let place = self.setting.place.as_ref().ok_or_else(|| Trouble::refused("there is no repository here"))?;
+        Ok(&place.folder)
+    }
+
+    pub(super) fn scratch(&self) -> Option<&Path> {
+        self.setting.scratch.as_deref()
+    }
+
+    /// A filter is a command that an agent could have written into the configuration: even in the sandbox it would
+    /// decide what is committed.
     async fn overrule_filters(&mut self) -> Result<(), Trouble> {
         let list = ["config", "-z", "--name-only", "--get-regexp", "^filter\\."];
         let answer = self.run(Call { arguments: &list, ..Call::default() }).await?;
@@ -126,19 +174,24 @@ impl Git {
 
     /// Runs a command; its exit code is the caller's to judge.
     pub(super) async fn run(&self, call: Call<'_>) -> Result<Answer, Trouble> {
-        if self.stop.is_cancelled() {
+        let Setting { workspace, place, marker, stop, cage, .. } = &self.setting;
+        if stop.is_cancelled() {
             return Err(Trouble::Stopped);
+        }
+        if let Some(place) = place {
+            place.inspect()?;
         }
         let mut argv = vec!["git".to_owned(), "--no-pager".to_owned(), "--literal-pathspecs".to_owned()];
         argv.extend(call.arguments.iter().map(|argument| (*argument).to_owned()));
-        let mut spec = CommandSpec::new(argv, &self.workspace, &self.marker);
+        let mut spec = CommandSpec::new(argv, workspace, marker);
+        spec.confinement.clone_from(cage);
         spec.timeout = TIMEOUT;
         spec.keep_bytes = MAX_OUTPUT;
         spec.stdin = call.input;
         spec.env = self.environment(call.index);
         let what = call.arguments.first().copied().unwrap_or("git");
-        // Not ended half-way: a lock of git's would stay behind.
-        let outcome = process::run(spec, &CancellationToken::new()).await;
+        // It is told to end first, and takes its locks away then.
+        let outcome = process::run(spec, stop).await;
         if outcome.stdout.truncated {
             return Err(Trouble::refused(format!("git {what} says more than {MAX_OUTPUT} bytes")));
         }
@@ -161,6 +214,9 @@ impl Git {
             ("GIT_NO_LAZY_FETCH".to_owned(), "1".to_owned()),
             ("GIT_ALLOW_PROTOCOL".to_owned(), "none".to_owned()),
             ("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned()),
+            ("GIT_NO_REPLACE_OBJECTS".to_owned(), "1".to_owned()),
+            ("GIT_ATTR_NOSYSTEM".to_owned(), "1".to_owned()),
+            ("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned()),
             ("GIT_CONFIG_COUNT".to_owned(), self.settings.len().to_string()),
         ];
         if let Some(index) = index {

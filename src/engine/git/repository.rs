@@ -3,11 +3,11 @@
 //! Role: `Prepare`. Not its role: commits (`change`). Invariants: no file of the workspace is touched, no branch
 //! that was there is moved; done twice it says the same.
 
-use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 
 use crate::machine::event::GitFacts;
 use crate::model::value::settings::{GitMode, GitSettings};
+use crate::workspace::plain;
 
 use super::change;
 use super::index::Index;
@@ -113,8 +113,8 @@ pub(super) async fn look(git: &Git) -> Result<Standing, Trouble> {
         return Err(Trouble::refused("the repository is bare: it has no files to work on; clone it first"));
     }
     let top = git.line(&["rev-parse", "--show-toplevel"]).await?.unwrap_or_default();
-    let same = fs::canonicalize(&top).ok().zip(fs::canonicalize(git.workspace()).ok()).is_some_and(|(a, b)| a == b);
-    if !same {
+    // Both are free of links: git says it so, and so does whoever opened the workspace.
+    if Path::new(&top) != git.workspace() {
         let why =
             format!("the repository's files begin at {top}, not at the workspace; run nightloop there to use git");
         return Ok(Standing::Absent(why));
@@ -135,9 +135,9 @@ pub(super) async fn current_branch(git: &Git) -> Result<Option<String>, Trouble>
 
 /// Refuses while something of the user's is half-done.
 pub(super) async fn quiet(git: &Git) -> Result<(), Trouble> {
-    let folder = git.line(&["rev-parse", "--absolute-git-dir"]).await?;
-    let folder = PathBuf::from(folder.ok_or_else(|| Trouble::refused("git does not say where its folder is"))?);
-    if let Some((_, what)) = UNFINISHED.iter().find(|(file, _)| folder.join(file).exists()) {
+    let folder = git.folder()?;
+    let is_there = |name: &str| plain::kind(folder, name).is_ok_and(|kind| kind.is_some());
+    if let Some((_, what)) = UNFINISHED.iter().find(|(file, _)| is_there(file)) {
         return Err(Trouble::refused(format!("{what} is in progress: finish it, or end it with its `--abort`")));
     }
     if !git.output(&["ls-files", "-z", "--unmerged"]).await?.is_empty() {

@@ -7,6 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::model::loop_file::SandboxDecl;
+use crate::tool::sandbox;
+
 use super::*;
 
 const RUN: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
@@ -16,6 +19,9 @@ const BRANCH: &str = "nightloop/greet-people-q69g5fav";
 struct Repo {
     _dir: tempfile::TempDir,
     root: PathBuf,
+    /// Git wears what it wears in a run.
+    sandbox: Sandbox,
+    stop: CancellationToken,
     job: Job,
 }
 
@@ -37,15 +43,20 @@ impl Repo {
         let root = fs::canonicalize(dir.path()).unwrap().join("work");
         fs::create_dir(&root).unwrap();
         let job = Job {
-            workspace: root.clone(),
+            setting: Err(Trouble::Stopped),
             run: RUN.to_owned(),
             name: "Greet: people!".to_owned(),
             settings: GitSettings::default(),
             kept: kept("VISION.md", "./docs//PRD.md"),
             known: None,
-            stop: CancellationToken::new(),
         };
-        Self { _dir: dir, root, job }
+        let declared = SandboxDecl::default();
+        let in_force = sandbox::decide(&declared, false).unwrap();
+        let state = dir.path().join("state");
+        fs::create_dir(&state).unwrap();
+        let run = format!("git-test-{}-{}", std::process::id(), dir.path().file_name().unwrap().to_string_lossy());
+        let sandbox = Sandbox::open(&declared, in_force, &root, &state, Vec::new(), &run).unwrap();
+        Self { _dir: dir, root, sandbox, stop: CancellationToken::new(), job }
     }
 
     /// What a user does.
@@ -72,7 +83,13 @@ impl Repo {
         self.root.join(path).symlink_metadata().is_ok()
     }
 
+    /// As the driver does before each operation.
+    fn look(&mut self) {
+        self.job.setting = setting(&self.root, &self.sandbox, RUN, &self.stop);
+    }
+
     async fn perform(&mut self, operation: GitOperation) -> (GitFacts, Option<String>) {
+        self.look();
         let (facts, problem) = self.job.perform(&operation).await.unwrap();
         if operation == GitOperation::Prepare && problem.is_none() {
             self.job.known = Some(facts.clone());
@@ -107,6 +124,7 @@ impl Repo {
     async fn undo(&mut self, iteration: u32, starts: &[&str]) -> Result<GitFacts, Trouble> {
         let spans: Vec<Span> =
             (0u32..).zip(starts).map(|(iteration, start)| Span { iteration, start: (*start).to_owned() }).collect();
+        self.look();
         self.job.change(async |work: Work<'_>| work.undo(iteration, &spans).await).await
     }
 
@@ -375,7 +393,7 @@ async fn what_cannot_be_worked_on_is_refused() {
     assert_eq!(repo.prepare().await, GitFacts::default());
     // A folder of a repository.
     let mut repo = Repo::new();
-    repo.job.workspace = repo.root.join("sub");
+    repo.root = repo.root.join("sub");
     assert!(repo.refused().await.contains("not at the workspace"));
     // Bare.
     let mut bare = Repo::empty();
@@ -425,7 +443,7 @@ async fn odd_names_and_other_repositories() {
     assert_eq!(done.notes, ["nested/: a repository of its own"]);
     let back = repo.restore(&repo.git(&["rev-parse", "HEAD~1"])).await;
     assert_eq!(back.files.len(), odd.len());
-    assert!(odd.iter().all(|name| !paths::place(&repo.root, name).exists()));
+    assert!(odd.iter().all(|name| !repo.root.join(paths::path(name)).exists()));
     assert_eq!((repo.read("module/a.txt"), repo.read("nested/x")), ("changed inside\n".into(), "x\n".into()));
 }
 
@@ -467,7 +485,8 @@ async fn an_iteration_is_taken_back_where_nothing_was_built_on_it() {
 async fn a_stop_leaves_it_for_later() {
     let mut repo = Repo::new();
     repo.prepare().await;
-    repo.job.stop.cancel();
+    repo.stop.cancel();
+    repo.look();
     assert_eq!(repo.job.perform(&GitOperation::Commit { what: "w".into() }).await, Err(Trouble::Stopped));
 }
 
@@ -518,4 +537,185 @@ async fn what_is_rendered_stands_in_the_way_of_no_undo() {
     assert_eq!(repo.read("VALUE_CHECKLIST.md"), "as of iteration 2\n");
     assert_eq!(repo.restore(starts[1]).await.files, ["one.rs", "two.rs", "zero.rs"]);
     assert_eq!(repo.read("IMPLEMENTATION_PLAN.md"), "as of iteration 2\n", "it shows the run as it is");
+}
+
+/// A folder outside of everything, and a program that leaves a mark there when it is run.
+struct Trap {
+    mark: PathBuf,
+    program: PathBuf,
+}
+
+impl Trap {
+    fn in_the(repo: &Repo) -> Self {
+        let (mark, program) = (repo._dir.path().join("mark"), repo.root.join("trap.sh"));
+        fs::write(&program, format!("#!/bin/sh\necho ran >> {}\necho ran >> ran-inside\ncat\n", mark.display()))
+            .unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        Self { mark, program }
+    }
+
+    #[track_caller]
+    fn never_ran(&self, repo: &Repo, what: &str) {
+        assert!(!self.mark.exists(), "{what}: it ran outside the sandbox");
+        let inside = Command::new("find").arg(&repo.root).args(["-name", "ran-inside"]).output().unwrap();
+        assert!(inside.stdout.is_empty(), "{what}: it ran in the sandbox");
+    }
+}
+
+/// A submodule with a configuration of its own, which git would enter if it were left to itself.
+#[tokio::test]
+async fn a_planted_submodule_is_not_entered() {
+    let mut repo = Repo::new();
+    repo.prepare().await;
+    let trap = Trap::in_the(&repo);
+    let sub = repo.root.join("sub2");
+    fs::create_dir(&sub).unwrap();
+    let inner = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=u", "-c", "user.email=u@x"]).args(arguments).current_dir(&sub);
+        assert!(git.status().unwrap().success(), "{arguments:?}");
+    };
+    inner(&["init", "-q", "-b", "main"]);
+    fs::write(sub.join("f.txt"), "one\n").unwrap();
+    fs::write(sub.join(".gitattributes"), "*.txt filter=evil\n").unwrap();
+    inner(&["add", "."]);
+    inner(&["commit", "-qm", "inner"]);
+    inner(&["config", "filter.evil.clean", trap.program.to_str().unwrap()]);
+    repo.write(".gitmodules", "[submodule \"sub2\"]\n\tpath = sub2\n\turl = ./sub2\n");
+    repo.git(&["config", "submodule.recurse", "true"]);
+    repo.git(&["config", "submodule.sub2.active", "true"]);
+    repo.git(&["add", "sub2", ".gitmodules"]);
+    repo.git(&["commit", "-qm", "gitlink"]);
+    // Racy: as young as its index.
+    fs::write(sub.join("f.txt"), "two\n").unwrap();
+    repo.write("a.txt", "a1\n");
+    let first = repo.commit("work").await;
+    repo.restore(&repo.git(&["rev-parse", "HEAD~1"])).await;
+    assert!(first.files.contains(&"a.txt".to_owned()), "{first:?}");
+    trap.never_ran(&repo, "submodule");
+}
+
+/// What a repository can name as a program, and what leads git elsewhere.
+#[tokio::test]
+async fn planted_settings_run_nothing() {
+    type Plant = fn(&Repo, &str);
+    let kinds: &[(&str, Plant)] = &[
+        ("fsmonitor", |repo, program| {
+            repo.git(&["config", "core.fsmonitor", program]);
+        }),
+        ("a header in a header", |repo, program| {
+            let text = fs::read_to_string(repo.root.join(".git/config")).unwrap();
+            repo.write(".git/config", &format!("{text}[branch \"a\"] [core] fsmonitor = {program} # \"]\n"));
+        }),
+        ("hooksPath", |repo, program| {
+            for hook in ["pre-commit", "post-index-change", "reference-transaction", "post-checkout"] {
+                repo.write(&format!("h/{hook}"), "");
+                fs::copy(program, repo.root.join("h").join(hook)).unwrap();
+            }
+            repo.git(&["config", "core.hooksPath", "h"]);
+        }),
+        ("an include", |repo, program| {
+            repo.write("shared.cfg", &format!("[core]\n\tfsmonitor = {program}\n"));
+            repo.git(&["config", "include.path", "../shared.cfg"]);
+        }),
+        ("attributes of the repository", |repo, program| {
+            repo.write(".git/info/attributes", "* filter=evil\n");
+            repo.git(&["config", "filter.evil.clean", program]);
+            repo.git(&["config", "filter.evil.process", program]);
+        }),
+        ("signatures", |repo, program| {
+            repo.git(&["config", "commit.gpgSign", "true"]);
+            repo.git(&["config", "gpg.program", program]);
+        }),
+        ("a configuration of the work tree", |repo, program| {
+            repo.git(&["config", "extensions.worktreeConfig", "true"]);
+            repo.write(".git/config.worktree", &format!("[core]\n\tfsmonitor = {program}\n"));
+        }),
+        ("a lazy remote", |repo, program| {
+            repo.git(&["config", "remote.origin.url", &format!("ext::{program}")]);
+            repo.git(&["config", "remote.origin.promisor", "true"]);
+            repo.git(&["config", "extensions.partialClone", "origin"]);
+        }),
+        ("alternates", |repo, program| {
+            repo.write(".git/objects/info/alternates", "/nowhere\n");
+            repo.git(&["config", "core.alternateRefsCommand", program]);
+        }),
+        ("editors and pagers", |repo, program| {
+            for key in
+                ["core.editor", "core.pager", "sequence.editor", "core.askPass", "core.sshCommand", "alias.diff-files"]
+            {
+                repo.git(&["config", key, program]);
+            }
+        }),
+    ];
+    for (what, plant) in kinds {
+        let mut repo = Repo::new();
+        repo.prepare().await;
+        let trap = Trap::in_the(&repo);
+        plant(&repo, trap.program.to_str().unwrap());
+        repo.write("a.txt", "a1\n");
+        let (done, problem) = repo.perform(GitOperation::Commit { what: "w".into() }).await;
+        let filtered = done.notes.iter().any(|note| note.contains("filter"));
+        assert!(problem.is_some() || filtered || done.files.contains(&"a.txt".to_owned()), "{what}: {done:?}");
+        trap.never_ran(&repo, what);
+    }
+}
+
+/// Links in the places that git writes: refused before the first command, and nothing outside is touched.
+#[tokio::test]
+async fn links_inside_the_repository_are_refused() {
+    for name in ["logs/HEAD", "index", "HEAD", "config", "packed-refs", "refs/heads/x", "objects/ab", "objects/info"] {
+        let mut repo = Repo::new();
+        repo.prepare().await;
+        let outside = repo._dir.path().join("outside");
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("file"), "mine\n").unwrap();
+        let at = repo.root.join(".git").join(name);
+        let target = if name.starts_with("objects") { outside.clone() } else { outside.join("file") };
+        if at.is_dir() {
+            fs::remove_dir_all(&at).unwrap();
+        } else {
+            let _ = fs::remove_file(&at);
+        }
+        std::os::unix::fs::symlink(&target, &at).unwrap();
+        repo.write("a.txt", "a1\n");
+        let (_, problem) = repo.perform(GitOperation::Commit { what: "w".into() }).await;
+        assert!(problem.is_some_and(|why| why.contains(name)), "{name}");
+        assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "mine\n", "{name}");
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 1, "{name}");
+    }
+}
+
+/// A pipe where git looks for rules: git waits for it, and a stop does not.
+#[tokio::test]
+async fn a_stop_ends_a_git_that_waits() {
+    let mut repo = Repo::new();
+    repo.prepare().await;
+    let pipe = repo.root.join("sub/.gitignore");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    repo.write("sub/new.txt", "n\n");
+    repo.look();
+    let stop = repo.stop.clone();
+    let cancelled = async {
+        // Not a wait for a time: the stop may come at any moment, this one is as good as another.
+        tokio::task::yield_now().await;
+        stop.cancel();
+    };
+    let operation = GitOperation::Commit { what: "w".into() };
+    let (result, ()) = tokio::join!(repo.job.perform(&operation), cancelled);
+    assert_eq!(result, Err(Trouble::Stopped));
+    assert!(!repo.has(".git/index.lock"));
+}
+
+/// A linked work tree: git has to write outside the workspace, and may.
+#[tokio::test]
+async fn a_linked_work_tree_is_committed_to() {
+    let mut repo = Repo::new();
+    let tree = repo._dir.path().canonicalize().unwrap().join("tree");
+    repo.git(&["worktree", "add", "-q", "-b", "side", tree.to_str().unwrap()]);
+    repo.root = tree;
+    repo.prepare().await;
+    repo.write("a.txt", "a1\n");
+    assert_eq!(repo.commit("w").await.files, ["a.txt"]);
 }

@@ -3,16 +3,13 @@
 //! Invariants: what is in the files is never lost: lines that roll out of the log go to its archive, and the progress
 //! only grows; an entry names its run and iteration, so that it is written once however often it is tried.
 
-use std::path::Path;
-
 use crate::machine::event::{By, ItemSettled, PassJudged, PassVerdict};
 use crate::machine::passes;
 use crate::model::prd::Item;
-use crate::workspace::document;
+use crate::workspace::plain::{self, Bits, Durability};
 
 use super::super::driver::Driver;
 use super::super::error::EngineError;
-use super::super::people;
 use super::{ARCHIVE, LAST_ERROR, LOG, PROGRESS};
 
 /// Lines of the log that stay in it.
@@ -126,7 +123,7 @@ impl Driver<'_> {
     /// The files that people of such a project expect, empty where there are none.
     pub(super) fn begin_ledger(&self) -> Result<(), EngineError> {
         for path in [LOG, LAST_ERROR, PROGRESS] {
-            if std::fs::symlink_metadata(self.session.workspace.join(path)).is_err() {
+            if plain::kind(&self.session.workspace, path).is_ok_and(|kind| kind.is_none()) {
                 self.ledger_replace(path, "")?;
             }
         }
@@ -134,19 +131,22 @@ impl Driver<'_> {
     }
 
     fn ledger_text(&self, path: &str) -> Result<String, EngineError> {
-        let bytes = document::read(&self.session.workspace, path, MAX_FILE)
-            .map_err(|why| EngineError::usage(why, "move the file away, then resume"))?;
-        String::from_utf8(bytes.unwrap_or_default())
-            .map_err(|_| EngineError::usage(format!("{path} is not UTF-8"), "move the file away, then resume"))
+        let odd = |why: String| EngineError::Resumable {
+            message: why,
+            hint: "move the file away, then `nightloop resume`".to_owned(),
+        };
+        let file = plain::read(&self.session.workspace, path, MAX_FILE).map_err(|fault| odd(fault.to_string()))?;
+        let bytes = file.map(|file| file.bytes).unwrap_or_default();
+        String::from_utf8(bytes).map_err(|_| odd(format!("{path} is not UTF-8")))
     }
 
     pub(super) fn ledger_replace(&self, path: &str, text: &str) -> Result<(), EngineError> {
-        let workspace: &Path = &self.session.workspace;
-        if let Some(folder) = workspace.join(path).parent() {
-            std::fs::create_dir_all(folder).map_err(|e| EngineError::io("cannot make the folder", folder, e))?;
-        }
-        document::replace(workspace, path, text.as_bytes(), &people::protected())
-            .map_err(|why| EngineError::usage(why, "make room or mend the file, then resume"))
+        plain::put(&self.session.workspace, path, text.as_bytes(), Bits::Kept, Durability::Synced).map_err(|fault| {
+            EngineError::Resumable {
+                message: format!("the log of the items cannot be written: {fault}"),
+                hint: "make room, or move away what stands there, then `nightloop resume`".to_owned(),
+            }
+        })
     }
 }
 

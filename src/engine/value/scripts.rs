@@ -15,7 +15,7 @@ use crate::model::learnings::flatten;
 use crate::model::secret::{Scope, Secrets};
 use crate::model::value::verification::DIRECTORY;
 use crate::model::value::{Verification, VerificationStatus};
-use crate::workspace::plain::{self, Kind, PlainFile};
+use crate::workspace::plain::{self, Bits, Durability, Kind, PlainFile};
 
 /// The largest script.
 const MAX_SCRIPT: usize = 256 * 1024;
@@ -149,7 +149,7 @@ fn scan(workspace: &Path, secrets: &Secrets) -> (Vec<Script>, Vec<String>) {
     for (name, kind) in names(workspace, DIRECTORY, &mut passed_over) {
         let path = format!("{DIRECTORY}/{name}");
         match kind {
-            Kind::Other => passed_over.push(format!("{}: a symlink, or no file", shown(&path))),
+            Kind::Link | Kind::Other => passed_over.push(format!("{}: a symlink, or no file", shown(&path))),
             Kind::Folder if is_wrapper(&name) => passed_over.push(format!("{path}: helps scripts and is none")),
             Kind::Folder if is_name(&name) => {
                 for (below, kind) in names(workspace, &path, &mut passed_over) {
@@ -188,7 +188,7 @@ fn scan(workspace: &Path, secrets: &Secrets) -> (Vec<Script>, Vec<String>) {
 
 fn names(workspace: &Path, path: &str, passed_over: &mut Vec<String>) -> Vec<(String, Kind)> {
     plain::list(workspace, path, MAX_ENTRIES).unwrap_or_else(|why| {
-        passed_over.push(shown(&why));
+        passed_over.push(shown(&why.to_string()));
         Vec::new()
     })
 }
@@ -271,7 +271,9 @@ pub(in crate::engine) fn restore(workspace: &Path, verification: &Verification, 
     if there.is_ok_and(|file| file.as_ref().is_some_and(same)) {
         return Ok(false);
     }
-    plain::put(workspace, &verification.path, script, verification.executable).map(|()| true)
+    let bits = Bits::Executable(verification.executable);
+    plain::put(workspace, &verification.path, script, bits, Durability::Synced)?;
+    Ok(true)
 }
 
 #[cfg(test)]
@@ -281,7 +283,14 @@ mod tests {
     use super::*;
 
     fn put(workspace: &Path, name: &str, text: &str) {
-        plain::put(workspace, &format!("{DIRECTORY}/{name}"), text.as_bytes(), false).unwrap();
+        plain::put(
+            workspace,
+            &format!("{DIRECTORY}/{name}"),
+            text.as_bytes(),
+            Bits::Executable(false),
+            Durability::Replaceable,
+        )
+        .unwrap();
     }
 
     fn ids(scripts: &[Script]) -> Vec<&str> {

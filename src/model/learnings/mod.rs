@@ -29,6 +29,11 @@ pub use parse::{Compacted, Document, LearningsError, parse_document, parse_entry
 pub use render::{render_document, render_entry};
 pub use text::{LONGEST_TEXT, flatten};
 
+/// The file, in the workspace.
+pub const FILE: &str = "AGENTS.md";
+/// A larger one is not read.
+pub const MAX_FILE: usize = 16 << 20;
+
 /// Which seed a run follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
 pub enum SpecVersion {

@@ -80,6 +80,12 @@ impl Policy {
         policy
     }
 
+    /// For the engine's own git.
+    pub fn for_git(grounds: &Grounds, write: &[PathBuf]) -> Self {
+        let plain = SandboxDecl { caches: Some(false), ..SandboxDecl::default() };
+        Self::build(&plain, grounds, Access::ReadWrite, write, &[])
+    }
+
     fn build(
         declared: &SandboxDecl,
         grounds: &Grounds,

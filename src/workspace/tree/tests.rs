@@ -1,12 +1,13 @@
 //! Real folders: what is seen, what is not, and that the cache never hides a change.
 
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
 
 fn shot(root: &Path, cache: Option<&TreeCache>) -> (TreeSnapshot, TreeCache) {
-    snapshot(root, &["evidence/", "logs"], cache).unwrap()
+    snapshot(root, &["evidence/", "logs"], cache, &|| Pace::Walk).unwrap().unwrap()
 }
 
 fn names(snapshot: &TreeSnapshot) -> Vec<&str> {
@@ -52,8 +53,8 @@ fn special_files_are_named_not_read() {
     let (tree, _) = shot(folder.path(), None);
     assert!(tree.files.is_empty());
     assert_eq!(tree.skipped, ["fifo: not a file, folder or symlink"]);
-    assert!(snapshot(&folder.path().join("none"), &[], None).is_err());
-    assert!(snapshot(&fifo, &[], None).is_err());
+    assert!(snapshot(&folder.path().join("none"), &[], None, &|| Pace::Walk).is_err());
+    assert!(snapshot(&fifo, &[], None, &|| Pace::Walk).is_err());
 }
 
 #[test]

@@ -3,11 +3,11 @@
 //! Invariants: the original is only read; a link that leads out of the workspace is not copied, so that nothing
 //! outside can be written through it; sizes are bounded.
 
-use std::fs;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use crate::engine::error::EngineError;
-use crate::workspace::tree;
+use super::plain::{self, Bits, Durability, Kind};
+use super::tree::{self, Pace};
 
 const MAX_FILES: usize = 50_000;
 const MAX_BYTES: u64 = 1 << 30;
@@ -23,44 +23,53 @@ pub struct Copied {
     pub left_out: Vec<String>,
 }
 
-pub fn copy(from: &Path, to: &Path) -> Result<Copied, EngineError> {
-    let unreadable = |e| EngineError::io("cannot read the workspace", from, e);
-    let (tree, _) = tree::snapshot(from, LEFT_OUT, None).map_err(unreadable)?;
+/// Why there is no copy.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    #[error("the workspace has {files} files and {bytes} bytes; at most {MAX_FILES} and {MAX_BYTES} are copied")]
+    TooMuch { files: usize, bytes: u64 },
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+pub fn copy(from: &Path, to: &Path) -> Result<Copied, CopyError> {
+    let taken = tree::snapshot(from, LEFT_OUT, None, &|| Pace::Walk)?;
+    let (tree, _) = taken.ok_or_else(|| io::Error::other("the look at the workspace was stopped"))?;
     let bytes = tree.files.values().map(|file| file.size).sum();
     if tree.files.len() > MAX_FILES || bytes > MAX_BYTES {
-        return Err(EngineError::usage(
-            format!(
-                "the workspace has {} files and {bytes} bytes; at most {MAX_FILES} and {MAX_BYTES} are copied",
-                tree.files.len()
-            ),
-            "name build output and data in .gitignore: what it excludes is not copied",
-        ));
+        return Err(CopyError::TooMuch { files: tree.files.len(), bytes });
     }
-    let unwritable = |path: &Path, e| EngineError::io("cannot copy the workspace", path, e);
-    fs::create_dir_all(to).map_err(|e| unwritable(to, e))?;
+    std::fs::create_dir_all(to)?;
     let mut copied = Copied { files: 0, bytes, left_out: tree.skipped };
     for name in tree.files.keys() {
-        let (source, target) = (from.join(name), to.join(name));
-        let Ok(meta) = fs::symlink_metadata(&source) else {
-            copied.left_out.push(name.clone());
-            continue;
-        };
-        let parent = target.parent().unwrap_or(to);
-        fs::create_dir_all(parent).map_err(|e| unwritable(parent, e))?;
-        if meta.is_symlink() {
-            match fs::read_link(&source).ok().filter(|link| stays_inside(name, link)) {
-                Some(link) => std::os::unix::fs::symlink(link, &target).map_err(|e| unwritable(&target, e))?,
-                None => {
-                    copied.left_out.push(format!("{name} (a link that leads out of the workspace)"));
-                    continue;
-                }
-            }
-        } else {
-            fs::copy(&source, &target).map_err(|e| unwritable(&target, e))?;
+        match copy_one(from, to, name)? {
+            None => copied.files += 1,
+            Some(why) => copied.left_out.push(format!("{name} ({why})")),
         }
-        copied.files += 1;
     }
     Ok(copied)
+}
+
+/// Copies one name; says why not, where it is left out.
+fn copy_one(from: &Path, to: &Path, name: &str) -> io::Result<Option<String>> {
+    match plain::kind(from, name) {
+        Ok(Some(Kind::Link)) => {
+            let link = plain::link(from, name).ok().flatten().filter(|link| stays_inside(name, link));
+            let Some(link) = link else { return Ok(Some("a link that leads out of the workspace".to_owned())) };
+            plain::put_link(to, name, &link).map_err(plain::Fault::into_io)?;
+        }
+        Ok(Some(_)) => match plain::read(from, name, MAX_BYTES as usize) {
+            Ok(Some(file)) => {
+                let bits = Bits::Executable(file.executable);
+                plain::put(to, name, &file.bytes, bits, Durability::Replaceable).map_err(plain::Fault::into_io)?;
+            }
+            Ok(None) => return Ok(Some("it is gone".to_owned())),
+            Err(fault) => return Ok(Some(fault.to_string())),
+        },
+        Ok(None) => return Ok(Some("it is gone".to_owned())),
+        Err(fault) => return Ok(Some(fault.to_string())),
+    }
+    Ok(None)
 }
 
 /// Does a link at this place of the workspace stay in it, going by its text?
@@ -82,6 +91,8 @@ fn stays_inside(name: &str, link: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
