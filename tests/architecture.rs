@@ -146,3 +146,94 @@ fn the_shipped_schema_is_the_generated_one() {
         "run `NIGHTLOOP_WRITE_SCHEMA=1 cargo test --test architecture` and commit the change"
     );
 }
+
+/// Who may touch the file system beside the door, and why.
+const MAY_TOUCH_FILES: &[(&str, &str)] = &[
+    ("workspace/", "the door itself"),
+    ("journal/", "the state directory"),
+    ("tool/sandbox", "places of the machine, and the private temporary folder"),
+    ("tool/", "processes: /proc, programs on the path, files of the agents' own tools through the door"),
+    ("agent/", "cassettes that the operator names"),
+    ("console/settings.rs", "the operator's settings"),
+    ("console/theme/", "the operator's themes"),
+    ("console/app.rs", "drafts in a temporary folder of our own"),
+    ("evidence/verify", "the state directory"),
+    ("engine/places.rs", "the state directory and the operator's settings"),
+    ("engine/session.rs", "the state directory; the workspace as a whole"),
+    ("engine/claim.rs", "the state directory"),
+    ("engine/remembered.rs", "the state directory"),
+    ("engine/control.rs", "the socket in the state directory"),
+    ("engine/rate.rs", "the state directory"),
+    ("engine/offline.rs", "the state directory"),
+    ("engine/people.rs", "blobs in the state directory"),
+    ("engine/offer.rs", "a socket in the private temporary folder"),
+    ("engine/diff.rs", "copies in the state directory"),
+    ("engine/keys.rs", "files with keys, which must lie outside of every workspace"),
+    ("engine/secrecy.rs", "files with keys"),
+    ("engine/signing.rs", "the operator's key"),
+    ("engine/backends.rs", "files with keys, catalogues of models"),
+    ("engine/program.rs", "folders of agent programs in the home folder"),
+    ("engine/program/", "folders of agent programs in the home folder"),
+    ("engine/host.rs", "the workspace as a whole"),
+    ("engine/git/index.rs", "a private index in the temporary folder"),
+    ("engine/git/place.rs", "a repository outside of the workspace that names it"),
+    ("engine/probes.rs", "a folder for a check's data in the private temporary folder"),
+    ("engine/value/services.rs", "/proc"),
+    ("cli/", "what the operator names, outside of workspaces"),
+];
+/// What touches the file system by a path.
+const TOUCHES: &[&str] = &[
+    "fs::read",
+    "fs::write",
+    "fs::copy",
+    "fs::rename",
+    "fs::remove",
+    "fs::create",
+    "fs::metadata",
+    "fs::symlink",
+    "fs::hard_link",
+    "fs::set_permissions",
+    "fs::canonicalize",
+    "File::open",
+    "File::create",
+    "File::options",
+    "OpenOptions",
+    ".exists()",
+    ".is_file()",
+    ".is_dir()",
+    ".canonicalize()",
+    "read_dir(",
+    "symlink_metadata(",
+    "read_to_string(",
+    "tempfile_in(",
+    "tempdir_in(",
+];
+
+fn code_without_tests(path: &Path) -> Vec<String> {
+    let text = fs::read_to_string(path).expect("readable");
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    code.lines().filter(|line| !line.trim_start().starts_with("//")).map(str::to_owned).collect()
+}
+
+/// Everything that we read or write in a workspace goes through one module. What other modules touch is named above, with
+/// the reason; and none of them joins a name to a workspace's path to touch it.
+#[test]
+fn the_workspace_has_one_door() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    for file in rust_files(&src) {
+        let name = file.strip_prefix(&src).expect("below").to_string_lossy().into_owned();
+        let is_test = name.contains("tests") || name.ends_with("driven.rs");
+        if name.starts_with("workspace/") || is_test {
+            continue;
+        }
+        let allowed = MAY_TOUCH_FILES.iter().any(|(place, _)| name.starts_with(place));
+        for line in code_without_tests(&file) {
+            let touches = TOUCHES.iter().any(|word| line.contains(word)) && !line.contains("rustix::fs::OFlags");
+            assert!(!touches || allowed, "{name} touches the file system: {line}");
+            let joins = ["workspace.join(", "workspace().join(", "here.join("].iter().any(|join| line.contains(join));
+            // To ask what a path resolves to opens nothing.
+            let only_asks = line.contains(".canonicalize()");
+            assert!(!(touches && joins) || only_asks, "{name} goes around the door: {line}");
+        }
+    }
+}

@@ -4,8 +4,6 @@ mod agent;
 mod from_prd;
 mod template;
 
-use std::fs;
-use std::io::Write;
 use std::path::{Component, Path};
 
 use clap::Args;
@@ -15,6 +13,7 @@ use crate::model::loop_file;
 use crate::model::prd::{self, Prd};
 use crate::model::project_check::{self, Inferred};
 use crate::workspace::document;
+use crate::workspace::plain::{self, Bits, Durability};
 
 use super::doctor::programs;
 use super::{Outcome, clues, text};
@@ -48,7 +47,7 @@ fn from_template(here: &Path, template: Template, agent: Agent, by_itself: bool)
     write_declaration(here, &template.declaration(agent), agent, by_itself)?;
     for (name, content) in template.documents() {
         let path = here.join(name);
-        if write_new(&path, content)? {
+        if write_new(here, name, content)? {
             text::line(format!("wrote {}", path.display()));
         }
     }
@@ -125,7 +124,7 @@ fn read_prd(here: &Path, file: &str) -> Result<Prd, EngineError> {
 
 fn write_declaration(here: &Path, content: &str, agent: Agent, by_itself: bool) -> Result<(), EngineError> {
     let declaration = here.join("loop.yaml");
-    if !write_new(&declaration, content)? {
+    if !write_new(here, "loop.yaml", content)? {
         return Err(EngineError::usage(
             format!("{} exists already", declaration.display()),
             "edit it, or run `nightloop init` in another directory",
@@ -138,17 +137,14 @@ fn write_declaration(here: &Path, content: &str, agent: Agent, by_itself: bool) 
     Ok(())
 }
 
-/// `false` when the file is there already.
-fn write_new(path: &Path, content: &str) -> Result<bool, EngineError> {
-    let created = fs::OpenOptions::new().write(true).create_new(true).open(path);
-    match created {
-        Ok(mut file) => {
-            file.write_all(content.as_bytes()).map_err(|e| EngineError::io("cannot write", path, e))?;
-            Ok(true)
-        }
-        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
-        Err(e) => Err(EngineError::io("cannot write", path, e)),
+/// `false` when something is there already.
+fn write_new(here: &Path, name: &str, content: &str) -> Result<bool, EngineError> {
+    let failed = |fault: plain::Fault| EngineError::io("cannot write", &here.join(name), fault.into_io());
+    if plain::kind(here, name).map_err(failed)?.is_some() {
+        return Ok(false);
     }
+    plain::put(here, name, content.as_bytes(), Bits::Kept, Durability::Synced).map_err(failed)?;
+    Ok(true)
 }
 
 #[cfg(test)]

@@ -44,6 +44,7 @@ use crate::engine::offline;
 use crate::engine::places::StateRoot;
 use crate::engine::session;
 use crate::tool::reaper;
+use crate::workspace::plain;
 
 /// Runs agent loops until there is proof that they are done, or a recorded reason to stop.
 #[derive(Debug, Parser)]
@@ -174,7 +175,7 @@ fn console(here: &Path) -> Outcome {
     if let Some(run) = running.filter(|_| !hold::is_held()) {
         return watch::over_other_run(&look, &run, false);
     }
-    if workspace.join("loop.yaml").exists() {
+    if plain::kind(&workspace, "loop.yaml").is_ok_and(|kind| kind.is_some()) {
         return run::main(here, &run::Options::default());
     }
     match watch::welcome(&look)? {

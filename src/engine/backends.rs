@@ -16,6 +16,7 @@ use crate::model::loop_file::{AgentDecl, Auth, BackendName, Effort, LoopFile, We
 
 use crate::model::secret::Secrets;
 use crate::playbook::prompts::Prompts;
+use crate::workspace::document;
 
 use super::error::EngineError;
 use super::keys::{self, Key};
@@ -163,8 +164,7 @@ impl Agents {
 
     async fn rehearsal(&mut self, name: &str, decl: &AgentDecl, yard: &Yard<'_>) -> Result<Agent, EngineError> {
         let script_name = decl.script.as_deref().unwrap_or("rehearsal.yaml");
-        let path = yard.workspace.join(script_name);
-        let played = played(&path, script_name)?;
+        let played = played(yard.workspace, script_name)?;
         let model = decl.model.clone().unwrap_or_else(|| played.model().to_owned());
         let mut setup = yard.setup(name, decl, &model)?;
         // A model that only plays one is asked plainly, unless loop.yaml says otherwise.
@@ -277,14 +277,10 @@ impl Yard<'_> {
 }
 
 /// The script or cassette of an agent.
-fn played(path: &Path, name: &str) -> Result<Played, EngineError> {
+fn played(workspace: &Path, name: &str) -> Result<Played, EngineError> {
     let unreadable =
         |e: String| EngineError::usage(format!("cannot read the rehearsal script {name}: {e}"), SCRIPT_HINT);
-    let size = std::fs::metadata(path).map_err(|e| unreadable(e.to_string()))?.len();
-    if size > MAX_TAPE_BYTES as u64 {
-        return Err(unreadable(format!("it has {size} bytes, the limit is {MAX_TAPE_BYTES}")));
-    }
-    let bytes = std::fs::read(path).map_err(|e| unreadable(e.to_string()))?;
+    let bytes = document::read_declared(workspace, name, MAX_TAPE_BYTES).map_err(unreadable)?;
     let parsed = if cassette::is_cassette(&bytes) {
         Tape::parse(&bytes, name).map(Played::Tape)
     } else {

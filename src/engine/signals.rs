@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use crate::machine::event::Signal;
 use crate::machine::run::RunState;
 use crate::model::learnings::flatten;
-use crate::workspace::plain::{self, Bits, Durability};
+use crate::workspace::plain::{self, Bits, Durability, Kind};
 
 /// The file whose existence is backpressure, relative to the workspace.
 pub const STOP_FILE: &str = "scratch/STOP";
@@ -169,8 +169,8 @@ fn watch_stop_file(
     })
     .ok()
     .and_then(|mut watcher| {
-        let scratch = workspace.join("scratch");
-        let target = if scratch.is_dir() { scratch } else { workspace.to_owned() };
+        let is_there = plain::kind(workspace, "scratch") == Ok(Some(Kind::Folder));
+        let target = if is_there { workspace.join("scratch") } else { workspace.to_owned() };
         watcher.watch(&target, notify::RecursiveMode::NonRecursive).ok()?;
         Some(watcher)
     });

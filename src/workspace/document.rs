@@ -22,6 +22,19 @@ pub fn read(workspace: &Path, path: &str, limit: usize) -> Result<Option<Vec<u8>
     if bytes.len() > limit { Err(too_large()) } else { Ok(Some(bytes)) }
 }
 
+/// A file that the declaration names: in the workspace, or one of the operator's elsewhere.
+pub fn read_declared(workspace: &Path, path: &str, limit: usize) -> Result<Vec<u8>, String> {
+    let whole = workspace.join(path);
+    let missing = || format!("{path} does not exist");
+    if whole.starts_with(workspace) {
+        return read(workspace, path, limit)?.ok_or_else(missing);
+    }
+    let (Some(folder), Some(name)) = (whole.parent(), whole.file_name().and_then(|name| name.to_str())) else {
+        return Err(missing());
+    };
+    read(folder, name, limit)?.ok_or_else(missing)
+}
+
 /// Replaces a document at once; makes the folders that it lies in.
 pub fn replace(workspace: &Path, path: &str, content: &[u8], protected: &[PathBuf]) -> Result<(), String> {
     let root = Root::open(workspace)?;

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use crate::agent::cassette;
 use crate::agent::models::Catalogue;
-use crate::agent::rehearsal::{Script, Tape};
+use crate::agent::rehearsal::{MAX_TAPE_BYTES, Script, Tape};
 use crate::engine::backends;
 use crate::engine::keys;
 use crate::engine::program::Program;
 use crate::model::loop_file::{AgentDecl, Auth, BackendName, LoopFile};
+use crate::workspace::document;
 
 use super::{Findings, programs};
 
@@ -44,7 +45,7 @@ pub async fn look(here: &Path, file: &LoopFile, online: bool, findings: &mut Fin
 
 fn script(here: &Path, name: &str, agent: &AgentDecl, findings: &mut Findings) {
     let script = agent.script.as_deref().unwrap_or_default();
-    let read = std::fs::read(here.join(script)).map_err(|e| e.to_string()).and_then(|bytes| {
+    let read = document::read_declared(here, script, MAX_TAPE_BYTES).and_then(|bytes| {
         if cassette::is_cassette(&bytes) {
             return Tape::parse(&bytes, script).map(|_| ()).map_err(|e| e.to_string());
         }

@@ -166,7 +166,7 @@ impl Work<'_> {
                 continue;
             }
             // A mode of zero takes the path out.
-            let mode = if entry.old.exists() { entry.old.mode.as_str() } else { "0" };
+            let mode = if entry.old.is_there() { entry.old.mode.as_str() } else { "0" };
             entries.extend_from_slice(format!("{mode} {}\t", entry.old.id).as_bytes());
             entries.extend_from_slice(&entry.name);
             entries.push(0);
@@ -274,10 +274,10 @@ impl Work<'_> {
     /// From how they are (`old`, and committed) to how they were (`new`, at `commit`).
     async fn put_back(&self, entries: &[Entry], commit: &str) -> Result<(), Trouble> {
         let root = self.git.workspace();
-        for entry in entries.iter().filter(|entry| !entry.new.exists()) {
+        for entry in entries.iter().filter(|entry| !entry.new.is_there()) {
             remove(root, &entry.name)?;
         }
-        let wanted: Vec<&Name> = entries.iter().filter(|entry| entry.new.exists()).map(|entry| &entry.name).collect();
+        let wanted: Vec<&Name> = entries.iter().filter(|entry| entry.new.is_there()).map(|entry| &entry.name).collect();
         if wanted.is_empty() {
             return Ok(());
         }

@@ -101,7 +101,7 @@ pub(super) struct Side {
 }
 
 impl Side {
-    pub(super) fn exists(&self) -> bool {
+    pub(super) fn is_there(&self) -> bool {
         self.mode != NOTHING
     }
 }
@@ -156,7 +156,7 @@ mod tests {
         let raw = b":100644 000000 aa 00 D\0a\nb\0:000000 120000 00 bb A\0link\0";
         let entries = parse(raw).unwrap();
         assert_eq!(entries.len(), 2);
-        assert!(entries[0].name == b"a\nb" && entries[0].old.exists() && !entries[0].new.exists());
+        assert!(entries[0].name == b"a\nb" && entries[0].old.is_there() && !entries[0].new.is_there());
         assert!(entries[1].status == b'A' && entries[1].new.mode == "120000");
         for odd in [&b"100644 x\0a\0"[..], b":1 2 3 4 M\0", b":1 2 3 M\0a\0"] {
             assert!(parse(odd).is_err());
