@@ -6,15 +6,19 @@
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::process::{Resource, Signal};
+use tokio::signal::unix::SignalKind;
 
 use crate::journal::RunDir;
 use crate::machine::run::RunState;
 use crate::model::ids::RunId;
 use crate::model::loop_file::LoopFile;
-use crate::tool::process::Marker;
 use crate::tool::{process, reaper, sandbox};
 
 use super::backends::Agents;
+use super::claim;
 use super::command::Orders;
 use super::control::Control;
 use super::driver::{Driver, Ports};
@@ -49,6 +53,7 @@ pub async fn open(
     match wanted {
         Wanted::New { workspace, mut declaration } => {
             preflight(&workspace, &declaration.file, attendance)?;
+            claim::lies_apart(root, &workspace)?;
             let agents = Agents::prepare(&declaration.file, &workspace, root.path(), &means).await?;
             check_prices(&declaration.file, &agents)?;
             declaration.notes.extend(agents.warnings.iter().cloned());
@@ -74,8 +79,6 @@ pub async fn open(
             // A missing key must not count as a try that got nowhere.
             let agents = Agents::prepare(state.loop_file(), &workspace, root.path(), &means).await?;
             let session = Session::resume(root, &run, attendance, insist)?;
-            // What a killed engine left running must not race with what comes next.
-            process::sweep(Marker::Run(session.state.run().as_str()));
             Ok(Opened { session, agents })
         }
     }
@@ -93,9 +96,8 @@ pub async fn drive(
     process::become_subreaper();
     let Opened { session, agents } = opened;
     let run = session.state.run().clone();
-    let reaper = reaper::start().map_err(|e| EngineError::Internal(format!("the reaper cannot start: {e}")))?;
-    let signals = Signals::listen(&session.workspace)
-        .map_err(|e| EngineError::Internal(format!("cannot listen for signals: {e}")))?;
+    let reaper = reaper::start().map_err(exhausted)?;
+    let signals = Signals::listen(&session.workspace).map_err(exhausted)?;
     hub.grown(session.state.next_seq);
     // Without a socket the run works all the same; only nobody can be attached.
     let control = Control::listen(&session.run_dir, run.as_str(), &hub, orders).ok();
@@ -168,7 +170,7 @@ pub fn host(root: &StateRoot, wanted: Wanted, means: impl Into<Means>) -> Result
                     result
                 })
             })
-            .map_err(|e| EngineError::Internal(format!("the engine's thread cannot start: {e}")))?
+            .map_err(exhausted)?
     };
     match introduced.recv() {
         Ok(Introduction { run, run_dir, workspace, warnings }) => {
@@ -184,11 +186,42 @@ pub fn host(root: &StateRoot, wanted: Wanted, means: impl Into<Means>) -> Result
 }
 
 /// A runtime for the engine: one thread, so that children are started by a thread that lives.
+///
+/// A second one stands by for what blocks, from the start and to the end. As long as there is one, work waits for
+/// it where the system gives no more; without any, asking for one would be a panic.
 pub fn runtime() -> Result<tokio::runtime::Runtime, EngineError> {
-    tokio::runtime::Builder::new_current_thread()
+    const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
+    let spare = std::thread::Builder::new().name("spare".to_owned()).spawn(|| ()).map_err(exhausted)?;
+    let _ = spare.join();
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .thread_keep_alive(FOREVER)
         .build()
-        .map_err(|e| EngineError::Internal(format!("the runtime cannot start: {e}")))
+        .map_err(exhausted)?;
+    drop(runtime.spawn_blocking(|| ()));
+    let inside = runtime.enter();
+    // Caught, a file that may not grow is an error like a full disk; by default it is a sudden death. A caught signal
+    // is as it was in every process that we start.
+    let _ = tokio::signal::unix::signal(SignalKind::from_raw(Signal::XFSZ.as_raw()));
+    drop(inside);
+    Ok(runtime)
+}
+
+/// No file may grow beyond a limit of the shell? Then that is an error from here on, for commands without a runtime.
+pub fn heed_size_limit() {
+    if rustix::process::getrlimit(Resource::Fsize).current.is_some() {
+        // What keeps it from starting is told by whoever needs it.
+        let _ = runtime();
+    }
+}
+
+fn exhausted(error: std::io::Error) -> EngineError {
+    EngineError::Resumable {
+        message: format!("the system gives no more threads, memory or descriptors: {error}"),
+        hint: "end other processes or raise the limits of this shell (`ulimit -a` shows them), then try again; \
+               `nightloop resume` goes on with a run"
+            .to_owned(),
+    }
 }
 
 /// What must be known before anything is written.

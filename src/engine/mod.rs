@@ -7,6 +7,7 @@ mod agents;
 mod ask;
 mod asking;
 pub mod backends;
+pub mod claim;
 pub mod command;
 pub mod control;
 pub mod conversation;
