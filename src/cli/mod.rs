@@ -39,9 +39,9 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::console::screens::welcome::Choice;
 use crate::engine::error::EngineError;
-use crate::engine::host;
 use crate::engine::offline;
 use crate::engine::places::StateRoot;
+use crate::engine::resources;
 use crate::engine::session;
 use crate::model::safe::Safe;
 use crate::tool::reaper;
@@ -111,7 +111,7 @@ enum Command {
 /// Parses the arguments, runs the command, returns the exit code.
 pub fn main() -> ExitCode {
     std::panic::set_hook(Box::new(text::fault));
-    host::heed_size_limit();
+    resources::heed_size_limit();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {

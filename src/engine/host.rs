@@ -6,10 +6,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::Duration;
-
-use rustix::process::{Resource, Signal};
-use tokio::signal::unix::SignalKind;
 
 use crate::journal::RunDir;
 use crate::machine::run::RunState;
@@ -27,6 +23,8 @@ use super::hub::Hub;
 use super::means::Means;
 use super::observer::{Observer, Silent};
 use super::places::StateRoot;
+pub use super::resources::runtime;
+use super::resources::{self, exhausted};
 use super::session::{self, Attendance, Declaration, Session};
 use super::signals::{self, STOP_FILE, Signals};
 
@@ -61,6 +59,7 @@ pub async fn open(
             Ok(Opened { session, agents })
         }
         Wanted::Again { run, insist } => {
+            resources::enough()?;
             let state = session::read_state(root, &run)?;
             attendance.sandbox(state.loop_file())?;
             let workspace = session::workspace_of(&RunDir::open(&root.run(&run))?)?;
@@ -185,47 +184,9 @@ pub fn host(root: &StateRoot, wanted: Wanted, means: impl Into<Means>) -> Result
     }
 }
 
-/// A runtime for the engine: one thread, so that children are started by a thread that lives.
-///
-/// A second one stands by for what blocks, from the start and to the end. As long as there is one, work waits for
-/// it where the system gives no more; without any, asking for one would be a panic.
-pub fn runtime() -> Result<tokio::runtime::Runtime, EngineError> {
-    const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
-    let spare = std::thread::Builder::new().name("spare".to_owned()).spawn(|| ()).map_err(exhausted)?;
-    let _ = spare.join();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .thread_keep_alive(FOREVER)
-        .build()
-        .map_err(exhausted)?;
-    drop(runtime.spawn_blocking(|| ()));
-    let inside = runtime.enter();
-    // Caught, a file that may not grow is an error like a full disk; by default it is a sudden death. A caught signal
-    // is as it was in every process that we start.
-    let _ = tokio::signal::unix::signal(SignalKind::from_raw(Signal::XFSZ.as_raw()));
-    drop(inside);
-    Ok(runtime)
-}
-
-/// No file may grow beyond a limit of the shell? Then that is an error from here on, for commands without a runtime.
-pub fn heed_size_limit() {
-    if rustix::process::getrlimit(Resource::Fsize).current.is_some() {
-        // What keeps it from starting is told by whoever needs it.
-        let _ = runtime();
-    }
-}
-
-fn exhausted(error: std::io::Error) -> EngineError {
-    EngineError::Resumable {
-        message: format!("the system gives no more threads, memory or descriptors: {error}"),
-        hint: "end other processes or raise the limits of this shell (`ulimit -a` shows them), then try again; \
-               `nightloop resume` goes on with a run"
-            .to_owned(),
-    }
-}
-
 /// What must be known before anything is written.
 pub fn preflight(workspace: &Path, declared: &LoopFile, attendance: Attendance) -> Result<(), EngineError> {
+    resources::enough()?;
     attendance.sandbox(declared)?;
     if workspace.join(STOP_FILE).exists() {
         return Err(EngineError::usage(

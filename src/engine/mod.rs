@@ -32,6 +32,7 @@ pub mod program;
 mod protect;
 pub mod rate;
 pub mod remembered;
+pub mod resources;
 pub mod secrecy;
 pub mod session;
 pub mod signals;
