@@ -143,6 +143,7 @@ impl Session {
         let (run, run_lock) = new_run(root)?;
         let path = root.run(&run);
         let unborn = Unborn(&path);
+        journal::failpoint("run_locked");
         let remembered = super::remembered::load(root, &workspace)?;
         let sandbox = open_sandbox(root, &workspace, &run, &declaration.file, in_force)?;
         let started = run_started(&run, declaration, patience, remembered, sandbox.in_force());

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use super::atomic;
 use super::blobs::Blobs;
 use super::error::{JournalError, at};
+use super::failpoint::failpoint;
 use super::lines::MAX_LINE;
 use super::lock;
 use super::storage;
@@ -41,6 +42,7 @@ impl RunDir {
         let first = run.segment_path(1);
         fs::OpenOptions::new().append(true).create(true).open(&first).map_err(at(&first))?;
         storage::allocate_reserve(&run.reserve_path()).map_err(at(&run.reserve_path()))?;
+        failpoint("run_reserve");
         for dir in [&journal, &run.path.join("blobs")] {
             atomic::sync_dir(dir).map_err(at(dir))?;
         }
