@@ -85,7 +85,7 @@ fn no_command_says_a_hostile_word() {
         }
         for (_, calls) in CALLS {
             for call in *calls {
-                let words = words(call, &OsString::from(stage.name()));
+                let words = words(call, &stage.name());
                 harmless(&words, &stage.call(&words));
             }
         }
