@@ -114,6 +114,53 @@ fn only_the_theme_names_a_colour() {
     }
 }
 
+/// Ways to a terminal, and who may take them. Everybody else says it through `cli::text`, which makes it harmless.
+const MOUTHS: &[(&str, &str)] = &[
+    ("cli/text.rs", "the mouth of the commands"),
+    ("console/terminal/restore.rs", "the console's frames, which are scrubbed, and the report of a panic"),
+    ("console/terminal/device.rs", "asks the terminal for its size and modes"),
+    ("cli/headless.rs", "a progress bar; its texts come from `text::printable`"),
+    ("cli/mcp.rs", "MCP frames, for a program"),
+    ("journal/failpoint.rs", "debug builds name the place of a planned crash"),
+];
+
+#[test]
+fn only_one_place_speaks_to_the_operator() {
+    const WAYS: &[&str] = &[
+        "println!(",
+        "print!(",
+        "dbg!(",
+        "stdout()",
+        "stderr()",
+        "transport::stdio()",
+        "ProgressDrawTarget",
+        "stdio::",
+        "/dev/tty",
+        "/dev/stdout",
+        "/dev/stderr",
+        "execute!(",
+        "queue!(",
+    ];
+    // Questions and descriptors, no words.
+    const SILENT: &[&str] = &["stdout().is_terminal()", "process::Stdio", "stdio::dup2_std"];
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    for file in rust_files(&src).into_iter().filter(|file| MOUTHS.iter().all(|(name, _)| *file != src.join(name))) {
+        if file.components().any(|part| part.as_os_str() == "tests") || file.ends_with("tests.rs") {
+            continue;
+        }
+        let text = fs::read_to_string(&file).expect("readable");
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            let spoken = SILENT.iter().fold(line.to_owned(), |line, silent| line.replace(silent, ""));
+            let way = WAYS.iter().find(|way| spoken.contains(**way));
+            assert!(way.is_none(), "{}: say it through cli::text: {line}", file.display());
+        }
+    }
+    for (name, why) in MOUTHS {
+        assert!(src.join(name).is_file() && !why.is_empty(), "{name} is gone");
+    }
+}
+
 /// Views are pure: what they draw comes from the model alone.
 #[test]
 fn views_know_no_clock_and_no_files() {

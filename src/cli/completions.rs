@@ -12,7 +12,7 @@ pub struct Options {
 pub fn main(options: &Options) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut command(), "nightloop", &mut script);
-    text::raw(&script);
+    text::own(&script);
     Ok(0)
 }
 
@@ -20,6 +20,6 @@ pub fn man() -> Outcome {
     let mut page = Vec::new();
     // Writing into memory cannot fail.
     let _ = clap_mangen::Man::new(command()).render(&mut page);
-    text::raw(&page);
+    text::own(&page);
     Ok(0)
 }

@@ -38,7 +38,7 @@ impl Headless {
 
     fn print(&self, line: &str) {
         match &self.bar {
-            Some(bar) => bar.println(line),
+            Some(bar) => bar.println(text::printable(line)),
             None => text::line(line),
         }
     }
@@ -73,13 +73,13 @@ impl Observer for Headless {
                 "type": stamped.event.kind(),
                 "data": data,
             });
-            text::line(text::json(&line));
+            text::json_line(&line);
             return;
         }
         if let Some(bar) = &self.bar {
             bar.set_length(state.limits.max_iterations);
             bar.set_position(state.spent.iterations);
-            bar.set_message(now(state));
+            bar.set_message(text::printable(&now(state)).into_owned());
         }
         if let Some(words) = describe(state, &stamped.event) {
             let elapsed = state.spent.millis / 1_000;

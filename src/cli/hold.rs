@@ -8,7 +8,7 @@
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread;
 
@@ -50,11 +50,11 @@ pub fn hold(ground: Ground) -> Result<u8, EngineError> {
         command.stdin(Stdio::null()).stdout(Stdio::null());
     }
     let found = rustix::termios::tcgetattr(io::stdin()).ok();
-    let mut child = command.spawn().map_err(failed)?;
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    // Before the child: what cannot be watched is not started.
+    let runtime = runtime()?;
     let (news, heard) = tokio::sync::mpsc::unbounded_channel();
     let said = news.clone();
-    thread::spawn(move || {
+    aside("door", move || {
         // A child that never comes ends, and then so do we.
         let Ok((link, _)) = listener.accept() else { return };
         if let Ok(replies) = link.try_clone() {
@@ -65,13 +65,23 @@ pub fn hold(ground: Ground) -> Result<u8, EngineError> {
                 return;
             }
         }
-    });
-    thread::spawn(move || {
-        if let Ok(status) = child.wait() {
+    })
+    .map_err(failed)?;
+    let (give, given) = mpsc::channel::<Child>();
+    aside("child", move || {
+        if let Some(status) = given.recv().ok().and_then(|mut child| child.wait().ok()) {
             let _ = news.send(News::Ended(status));
         }
-    });
-    runtime()?.block_on(stand_by(pid, heard, meeting, found)).map_err(failed)
+    })
+    .map_err(failed)?;
+    let child = command.spawn().map_err(failed)?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let _ = give.send(child);
+    runtime.block_on(stand_by(pid, heard, meeting, found)).map_err(failed)
+}
+
+fn aside(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
 }
 
 enum News {
@@ -142,7 +152,7 @@ async fn stand_by(
 /// A process that was killed could not give the terminal back; we can.
 fn restore(found: Option<&rustix::termios::Termios>) {
     let Some(found) = found else { return };
-    text::raw(LEAVE.as_bytes());
+    text::own(LEAVE.as_bytes());
     let _ = rustix::termios::tcsetattr(io::stdin(), rustix::termios::OptionalActions::Now, found);
     text::line("the process of the run was killed; `nightloop resume` goes on with it");
 }
@@ -244,7 +254,7 @@ impl Held {
 
     /// Tells the holder something that needs no answer.
     pub fn say(&self, what: &str) {
-        let _ = writeln!(&self.link, "{what}");
+        let _ = self.send(what);
     }
 
     /// Runs a shell in the foreground.
@@ -254,16 +264,20 @@ impl Held {
 
     /// Runs the editor in the foreground.
     pub fn edit(&self, path: &str) -> Option<i32> {
-        // One line is one request.
-        if path.contains(char::is_control) {
-            return None;
-        }
         self.ask(&format!("edit {path}"))?.strip_prefix("edited ")?.parse().ok()
     }
 
     fn ask(&self, what: &str) -> Option<String> {
-        writeln!(&self.link, "{what}").ok()?;
+        self.send(what)?;
         self.replies.recv().ok()
+    }
+
+    /// One line is one request: a folder named after another request must not become one.
+    fn send(&self, what: &str) -> Option<()> {
+        if what.contains(char::is_control) {
+            return None;
+        }
+        writeln!(&self.link, "{what}").ok()
     }
 }
 

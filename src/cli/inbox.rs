@@ -34,7 +34,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     if options.json {
         let list: Vec<_> = decisions.iter().map(|decision| as_json(decision)).collect();
         let value = json!({"run": state.run(), "decisions": list});
-        text::line(text::json(&value));
+        text::json_line(&value);
         return Ok(0);
     }
     if let Some(note) = &selected.note {

@@ -32,7 +32,6 @@ mod undo;
 mod verify;
 mod watch;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -42,7 +41,9 @@ use crate::console::screens::welcome::Choice;
 use crate::engine::error::EngineError;
 use crate::engine::offline;
 use crate::engine::places::StateRoot;
+use crate::engine::resources;
 use crate::engine::session;
+use crate::model::safe::Safe;
 use crate::tool::reaper;
 use crate::workspace::plain;
 
@@ -110,12 +111,17 @@ enum Command {
 
 /// Parses the arguments, runs the command, returns the exit code.
 pub fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(text::fault));
+    resources::heed_size_limit();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version are no errors; a wrong word is exit code 64.
-            let _ = error.print();
-            return if error.use_stderr() { ExitCode::from(64) } else { ExitCode::SUCCESS };
+            let code = if error.use_stderr() { ExitCode::from(64) } else { ExitCode::SUCCESS };
+            // The complaint echoes words: each is made one harmless line first.
+            let words = std::env::args_os().map(|word| Safe::line_of(word.as_encoded_bytes()).to_string());
+            text::parser(&Arguments::try_parse_from(words).err().unwrap_or(error));
+            return code;
         }
     };
     let here = arguments.directory;
@@ -152,7 +158,7 @@ fn finish(result: Outcome) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "nightloop: {error}");
+            text::error(&error);
             ExitCode::from(error.exit_code())
         }
     }

@@ -96,7 +96,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
         millis: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
     };
     if options.json {
-        text::line(text::json(&seen.json()));
+        text::json_line(&seen.json());
     } else {
         seen.lines().into_iter().for_each(text::line);
     }

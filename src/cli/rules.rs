@@ -30,7 +30,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     }
     let rules = remembered::load(&root, &workspace)?;
     if options.json {
-        text::line(text::json(&json!(rules)));
+        text::json_line(&json!(rules));
         return Ok(0);
     }
     if rules.is_empty() {

@@ -25,7 +25,7 @@ pub fn main(options: &Options) -> Outcome {
     for run in runs {
         let row = row(&root, &run);
         if options.json {
-            text::line(text::json(&row));
+            text::json_line(&row);
         } else {
             let get = |key: &str| row[key].as_str().unwrap_or("–").to_owned();
             let waiting = match row["waiting"].as_u64() {

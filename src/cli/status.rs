@@ -29,7 +29,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     let state = session::read_state(&root, &selected.run)?;
     let owner = RunLock::owner(&root.run(&selected.run));
     if options.json {
-        text::line(text::json(&as_json(&state, owner.as_deref())));
+        text::json_line(&as_json(&state, owner.as_deref()));
         return Ok(0);
     }
     if let Some(note) = &selected.note {

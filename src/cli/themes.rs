@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 
 use clap::Args;
 
-use crate::console::theme::{Depth, GlyphChoice, Glyphs, Themes, preview, write_lines};
+use crate::console::theme::{Depth, GlyphChoice, Glyphs, Themes, preview};
 use crate::engine::error::EngineError;
 use crate::engine::places;
 
@@ -45,8 +45,7 @@ pub fn main(options: &Options) -> Outcome {
         })?;
         let theme = theme.clone().with_glyphs(Glyphs::detect(env, GlyphChoice::Auto));
         let lines = preview(&theme);
-        // A closed pipe is no error.
-        let _ = write_lines(&mut std::io::stdout(), &lines, depth);
+        text::styled(&lines, depth);
         text::line("");
     }
     Ok(0)

@@ -124,7 +124,7 @@ pub fn in_the_dark(wanted: Wanted, means: Means) -> Outcome {
     let held =
         Held::take().ok_or_else(|| EngineError::Internal("the process that started this one is gone".to_owned()))?;
     let hosted = host::host(&StateRoot::locate()?, wanted, means)?;
-    held.say(&format!("started {} {}", hosted.run, hosted.workspace.display()));
+    held.say(&format!("started {} {}", hosted.run, Safe::line(&hosted.workspace.to_string_lossy())));
     held.detach();
     hold::go_dark();
     Ok(outcome::exit_code(&hosted.join()?))
@@ -153,7 +153,7 @@ impl Hosting {
         };
         if goes_on {
             if let Err(error) = &exit {
-                text::line(format!("nightloop: {error}"));
+                text::error(error);
             }
             if !matches!(exit, Ok(Exit::Lost)) {
                 text::line(format!("run {run} goes on without a screen"));

@@ -64,8 +64,9 @@ impl Control {
             room: Arc::new(Semaphore::new(MAX_VIEWERS)),
             guests: Arc::new(AtomicU32::new(0)),
         };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = std::thread::Builder::new().name("control".to_owned()).spawn(move || {
+            // Made here: where the thread is refused, it would be dropped inside another one.
+            let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
             runtime.block_on(house.receive(listener));
             // Viewers that have not read the end by now are not waited for.
             runtime.shutdown_timeout(Duration::from_millis(100));

@@ -56,6 +56,28 @@ impl EngineError {
         Self::Usage { message: message.into(), hint: hint.into() }
     }
 
+    /// What happened, and what to do where that is known: for whoever shows the two on lines of their own.
+    pub fn parts(&self) -> (String, Option<String>) {
+        match self {
+            Self::Usage { message, hint } | Self::Busy { message, hint } | Self::Resumable { message, hint } => {
+                (message.clone(), Some(hint.clone()))
+            }
+            Self::Declaration(wrong) | Self::NeedInfo(wrong) => {
+                let hint = wrong.hint.clone();
+                (Diagnostic { hint: None, ..wrong.clone() }.to_string(), hint)
+            }
+            // Their hints are our own words, so the last one is it.
+            Self::Fold(_) | Self::NewerEvents { .. } => {
+                let text = self.to_string();
+                match text.rsplit_once("\n  hint: ") {
+                    Some((message, hint)) => (message.to_owned(), Some(hint.to_owned())),
+                    None => (text, None),
+                }
+            }
+            Self::Journal(_) | Self::Prompt(_) | Self::Io { .. } | Self::Internal(_) => (self.to_string(), None),
+        }
+    }
+
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Journal(error) => match error {

@@ -11,10 +11,10 @@ use crate::journal::RunDir;
 use crate::machine::run::RunState;
 use crate::model::ids::RunId;
 use crate::model::loop_file::LoopFile;
-use crate::tool::process::Marker;
 use crate::tool::{process, reaper, sandbox};
 
 use super::backends::Agents;
+use super::claim;
 use super::command::Orders;
 use super::control::Control;
 use super::driver::{Driver, Ports};
@@ -23,6 +23,8 @@ use super::hub::Hub;
 use super::means::Means;
 use super::observer::{Observer, Silent};
 use super::places::StateRoot;
+pub use super::resources::runtime;
+use super::resources::{self, exhausted};
 use super::session::{self, Attendance, Declaration, Session};
 use super::signals::{self, STOP_FILE, Signals};
 
@@ -49,6 +51,7 @@ pub async fn open(
     match wanted {
         Wanted::New { workspace, mut declaration } => {
             preflight(&workspace, &declaration.file, attendance)?;
+            claim::lies_apart(root, &workspace)?;
             let agents = Agents::prepare(&declaration.file, &workspace, root.path(), &means).await?;
             check_prices(&declaration.file, &agents)?;
             declaration.notes.extend(agents.warnings.iter().cloned());
@@ -56,6 +59,7 @@ pub async fn open(
             Ok(Opened { session, agents })
         }
         Wanted::Again { run, insist } => {
+            resources::enough()?;
             let state = session::read_state(root, &run)?;
             attendance.sandbox(state.loop_file())?;
             let workspace = session::workspace_of(&RunDir::open(&root.run(&run))?)?;
@@ -74,8 +78,6 @@ pub async fn open(
             // A missing key must not count as a try that got nowhere.
             let agents = Agents::prepare(state.loop_file(), &workspace, root.path(), &means).await?;
             let session = Session::resume(root, &run, attendance, insist)?;
-            // What a killed engine left running must not race with what comes next.
-            process::sweep(Marker::Run(session.state.run().as_str()));
             Ok(Opened { session, agents })
         }
     }
@@ -93,9 +95,8 @@ pub async fn drive(
     process::become_subreaper();
     let Opened { session, agents } = opened;
     let run = session.state.run().clone();
-    let reaper = reaper::start().map_err(|e| EngineError::Internal(format!("the reaper cannot start: {e}")))?;
-    let signals = Signals::listen(&session.workspace)
-        .map_err(|e| EngineError::Internal(format!("cannot listen for signals: {e}")))?;
+    let reaper = reaper::start().map_err(exhausted)?;
+    let signals = Signals::listen(&session.workspace).map_err(exhausted)?;
     hub.grown(session.state.next_seq);
     // Without a socket the run works all the same; only nobody can be attached.
     let control = Control::listen(&session.run_dir, run.as_str(), &hub, orders).ok();
@@ -168,7 +169,7 @@ pub fn host(root: &StateRoot, wanted: Wanted, means: impl Into<Means>) -> Result
                     result
                 })
             })
-            .map_err(|e| EngineError::Internal(format!("the engine's thread cannot start: {e}")))?
+            .map_err(exhausted)?
     };
     match introduced.recv() {
         Ok(Introduction { run, run_dir, workspace, warnings }) => {
@@ -183,16 +184,9 @@ pub fn host(root: &StateRoot, wanted: Wanted, means: impl Into<Means>) -> Result
     }
 }
 
-/// A runtime for the engine: one thread, so that children are started by a thread that lives.
-pub fn runtime() -> Result<tokio::runtime::Runtime, EngineError> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| EngineError::Internal(format!("the runtime cannot start: {e}")))
-}
-
 /// What must be known before anything is written.
 pub fn preflight(workspace: &Path, declared: &LoopFile, attendance: Attendance) -> Result<(), EngineError> {
+    resources::enough()?;
     attendance.sandbox(declared)?;
     if signals::stop_is_there(workspace) {
         return Err(EngineError::usage(

@@ -10,6 +10,7 @@ use crate::machine::legal;
 use crate::machine::run::RunState;
 use crate::model::ids::RunId;
 
+use super::claim::Claim;
 use super::error::EngineError;
 use super::finish;
 use super::places::StateRoot;
@@ -26,7 +27,7 @@ pub fn answer(
     let path = root.run(run);
     let run_dir = RunDir::open(&path)?;
     let workspace = session::workspace_of(&run_dir)?;
-    let _workspace_lock = session::lock_workspace(root, &workspace)?;
+    let _claim = Claim::take(root, &workspace)?;
     let run_lock = RunLock::acquire(&path)?;
     let (recovered, folded, _) = session::recover(&run_dir, &run_lock)?;
     let mut state = folded.ok_or_else(|| EngineError::usage("the run has no events", "start a new one"))?;

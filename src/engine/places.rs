@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::journal::{Anchors, RunDir, RunLock};
 use crate::model::diagnose;
 use crate::model::digest::Digest;
 use crate::model::ids::RunId;
@@ -10,6 +11,7 @@ use crate::model::purpose::Purpose;
 use crate::playbook::prompts::{self, Prompts};
 
 use super::error::EngineError;
+use super::session;
 
 /// The operator's own files: `NIGHTLOOP_CONFIG_DIR`, else `$XDG_CONFIG_HOME/nightloop`.
 pub fn config_dir() -> Option<PathBuf> {
@@ -108,13 +110,43 @@ impl StateRoot {
         self.0.join("runs").join(run.as_str())
     }
 
-    /// All runs, oldest first: their ids sort by time.
+    /// All runs that began, oldest first: their ids sort by time.
     pub fn runs(&self) -> Vec<RunId> {
+        let mut runs = self.listed();
+        runs.retain(|run| !self.never_began(run));
+        runs
+    }
+
+    fn listed(&self) -> Vec<RunId> {
         let Ok(entries) = fs::read_dir(self.0.join("runs")) else { return Vec::new() };
         let mut runs: Vec<RunId> =
             entries.flatten().filter_map(|entry| RunId::parse(entry.file_name().to_str()?)).collect();
         runs.sort();
         runs
+    }
+
+    /// Did its engine die before the first event, so that there is nothing to show or to go on with?
+    /// A run that an anchor names has begun, whatever is left of it.
+    fn never_began(&self, run: &RunId) -> bool {
+        RunDir::never_began(&self.run(run)) && matches!(Anchors::in_root(&self.0).latest(run.as_str()), Ok(None))
+    }
+
+    /// Takes away what engines that died before their first event left behind.
+    pub fn clear_unborn(&self) {
+        const DOOMED: &str = ".gone-";
+        for run in self.listed().into_iter().filter(|run| self.never_began(run)) {
+            let path = self.run(&run);
+            // Locked is somebody who begins right now.
+            let Ok(_lock) = RunLock::acquire(&path) else { continue };
+            // At once, so that nobody begins in a directory that is half gone.
+            if self.never_began(&run) {
+                let _ = fs::rename(&path, path.with_file_name(format!("{DOOMED}{run}")));
+            }
+        }
+        let entries = fs::read_dir(self.0.join("runs")).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(DOOMED)) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 
     /// The directory that remembers which run a workspace has, and holds its lock.
@@ -126,8 +158,24 @@ impl StateRoot {
     /// The latest run of a workspace.
     pub fn run_of(&self, workspace: &Path) -> Option<RunId> {
         let text = fs::read_to_string(self.workspace(workspace).join("run")).ok()?;
-        RunId::parse(text.trim())
+        let named = RunId::parse(text.trim())?;
+        if self.run(&named).is_dir() && !self.never_began(&named) {
+            return Some(named);
+        }
+        // It died before it began: the one before it is the latest.
+        let works_here = |run: &RunId| {
+            let found = RunDir::open(&self.run(run)).ok().and_then(|dir| session::workspace_of(&dir).ok());
+            found.is_some_and(|found| found == workspace)
+        };
+        self.runs().into_iter().rev().find(works_here)
     }
+}
+
+/// Prompts and tool output may hold what is nobody else's business.
+pub(super) fn private(path: &Path) -> Result<(), EngineError> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+        .map_err(|e| EngineError::io("cannot protect the state directory", path, e))
 }
 
 #[cfg(test)]

@@ -20,12 +20,14 @@ use crate::model::digest::Digest;
 use crate::model::ids::RunId;
 use crate::model::loop_file::{self, LoopFile};
 use crate::playbook;
+use crate::tool::process::{self, Marker};
 use crate::tool::sandbox::{self, InForce, Sandbox};
 use crate::workspace::document;
 
+use super::claim::Claim;
 use super::error::EngineError;
 use super::keys;
-use super::places::StateRoot;
+use super::places::{StateRoot, private};
 
 /// Recoveries in a row that got nowhere; then a person has to look.
 const MAX_STALLED_RESUMES: u32 = 3;
@@ -41,7 +43,7 @@ pub struct Session {
     /// What commands of this run wear.
     pub sandbox: Sandbox,
     _run_lock: RunLock,
-    _workspace_lock: RunLock,
+    _claim: Claim,
 }
 
 /// Is anybody expected to answer?
@@ -131,25 +133,33 @@ impl Session {
         attendance: Attendance,
     ) -> Result<Self, EngineError> {
         let workspace = canonical_workspace(workspace)?;
-        let workspace_lock = lock_workspace(root, &workspace)?;
+        if workspace.to_str().is_none() {
+            return Err(EngineError::usage(
+                format!("the path of the workspace is not UTF-8: {}", workspace.display()),
+                "rename the folder: the record of a run names its workspace in UTF-8",
+            ));
+        }
+        let claim = Claim::take(root, &workspace)?;
+        root.clear_unborn();
         let patience = attendance.patience(&declaration.file);
         let in_force = attendance.sandbox(&declaration.file)?;
-        let run = RunId::parse(&ulid::Ulid::generate().to_string())
-            .ok_or_else(|| EngineError::Internal("a generated run id is not valid".to_owned()))?;
+        let (run, run_lock) = new_run(root)?;
         let path = root.run(&run);
-        fs::create_dir_all(&path).map_err(|e| EngineError::io("cannot create the run directory", &path, e))?;
-        private(&path)?;
-        let run_lock = RunLock::acquire(&path)?;
+        let unborn = Unborn(&path);
+        journal::failpoint("run_locked");
         let remembered = super::remembered::load(root, &workspace)?;
         let sandbox = open_sandbox(root, &workspace, &run, &declaration.file, in_force)?;
         let started = run_started(&run, declaration, patience, remembered, sandbox.in_force());
         let run_dir = RunDir::create(&path, genesis(&run, &workspace, &started)?.as_bytes())?;
+        journal::failpoint("run_genesis");
         remember_run(root, &workspace, &run)?;
+        journal::failpoint("run_remembered");
         let tail = Tail::fresh(run_dir.genesis_digest());
         let writer = Writer::start(&run_dir, tail, Box::new(SystemClock), WriterOptions::default())?;
         let records = writer.append_blocking(vec![draft(None, &started.into())?])?;
         let first = records.first().ok_or_else(|| EngineError::Internal("no first event".to_owned()))?;
         let state = fold::start(&stamped(first)?)?;
+        unborn.lives();
         let blobs = run_dir.blobs();
         Ok(Self {
             root: root.clone(),
@@ -160,7 +170,7 @@ impl Session {
             state,
             sandbox,
             _run_lock: run_lock,
-            _workspace_lock: workspace_lock,
+            _claim: claim,
         })
     }
 
@@ -170,8 +180,12 @@ impl Session {
         let path = root.run(run);
         let run_dir = RunDir::open(&path)?;
         let workspace = workspace_of(&run_dir)?;
-        let workspace_lock = lock_workspace(root, &workspace)?;
+        let mut claim = Claim::in_state(root, &workspace)?;
         let run_lock = RunLock::acquire(&path)?;
+        // What a killed engine left running must neither race with what comes next nor hold the workspace. It is
+        // ours to end: nobody else has this run.
+        process::sweep(Marker::Run(run.as_str()));
+        claim.complete(&workspace)?;
         let (recovered, folded, cut) = recover(&run_dir, &run_lock)?;
         let state = folded.ok_or_else(|| {
             EngineError::usage(
@@ -203,7 +217,7 @@ impl Session {
             state,
             sandbox,
             _run_lock: run_lock,
-            _workspace_lock: workspace_lock,
+            _claim: claim,
         };
         let resumed = RunResumed {
             engine_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -227,6 +241,41 @@ impl Session {
             fold::apply(&mut session.state, &stamped(record)?)?;
         }
         Ok(session)
+    }
+}
+
+/// A directory for a new run, locked. Whoever clears up may have taken it for an old one: then there is another.
+fn new_run(root: &StateRoot) -> Result<(RunId, RunLock), EngineError> {
+    const TRIES: usize = 3;
+    for _ in 0..TRIES {
+        let run = RunId::parse(&ulid::Ulid::generate().to_string())
+            .ok_or_else(|| EngineError::Internal("a generated run id is not valid".to_owned()))?;
+        let path = root.run(&run);
+        fs::create_dir_all(&path).map_err(|e| EngineError::io("cannot create the run directory", &path, e))?;
+        private(&path)?;
+        journal::failpoint("run_made");
+        match RunLock::acquire(&path) {
+            Ok(lock) if lock.covers(&path) => return Ok((run, lock)),
+            Ok(_) | Err(JournalError::Locked { .. }) => {}
+            Err(error) if path.exists() => return Err(error.into()),
+            Err(_) => {}
+        }
+    }
+    Err(EngineError::Internal(format!("the run directory was taken away {TRIES} times")))
+}
+
+/// A run without its first event: nothing was done in its name, and nothing stays of it.
+struct Unborn<'a>(&'a Path);
+
+impl Unborn<'_> {
+    fn lives(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Unborn<'_> {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(self.0);
     }
 }
 
@@ -387,36 +436,8 @@ pub fn canonical_workspace(workspace: &Path) -> Result<PathBuf, EngineError> {
     workspace.canonicalize().map_err(|e| EngineError::io("cannot find the workspace", workspace, e))
 }
 
-/// Two runs in one workspace would fight over its files.
-pub(super) fn lock_workspace(root: &StateRoot, workspace: &Path) -> Result<RunLock, EngineError> {
-    let dir = root.workspace(workspace);
-    let is_new = !root.path().exists();
-    fs::create_dir_all(&dir).map_err(|e| EngineError::io("cannot create the state directory", &dir, e))?;
-    // Only a directory of our own making: a given one belongs to somebody.
-    if is_new {
-        private(root.path())?;
-    }
-    RunLock::acquire(&dir).map_err(|error| match error {
-        JournalError::Locked { owner, .. } => {
-            let run = root.run_of(workspace).map_or_else(|| "a run".to_owned(), |run| format!("run {run}"));
-            EngineError::Busy {
-                message: format!("{run} already works in {}: {owner}", workspace.display()),
-                hint: "`nightloop status` shows it, `nightloop stop` ends it".to_owned(),
-            }
-        }
-        other => other.into(),
-    })
-}
-
 fn remember_run(root: &StateRoot, workspace: &Path, run: &RunId) -> Result<(), EngineError> {
     Ok(journal::write_whole(&root.workspace(workspace), "run", format!("{run}\n").as_bytes())?)
-}
-
-/// Prompts and tool output may hold what is nobody else's business.
-fn private(path: &Path) -> Result<(), EngineError> {
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o700))
-        .map_err(|e| EngineError::io("cannot protect the state directory", path, e))
 }
 
 /// Is the seal there, and does the latest anchor name it?
@@ -432,7 +453,7 @@ pub fn seal_ended(root: &StateRoot, run: &RunId) -> Result<(), EngineError> {
     let path = root.run(run);
     let run_dir = RunDir::open(&path)?;
     let workspace = workspace_of(&run_dir)?;
-    let _workspace_lock = lock_workspace(root, &workspace)?;
+    let _claim = Claim::take(root, &workspace)?;
     let run_lock = RunLock::acquire(&path)?;
     let (recovered, folded, _) = recover(&run_dir, &run_lock)?;
     let state = folded.ok_or_else(|| EngineError::Internal("an ended run without events".to_owned()))?;

@@ -52,7 +52,7 @@ pub enum JournalError {
     )]
     Poisoned { detail: String },
 
-    #[error("{}: {source}; check the disk and the permissions", path.display())]
+    #[error("{}: {source}; check the disk, the permissions and the limits of this shell (ulimit -a)", path.display())]
     Io {
         path: PathBuf,
         #[source]

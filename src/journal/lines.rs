@@ -11,7 +11,7 @@ use super::commit::{MAX_DATA, MAX_KIND};
 
 /// Longer than any line the writer makes: the data, the kind with each byte escaped, and the
 /// fixed fields with room to spare.
-const MAX_LINE: usize = MAX_DATA + 6 * MAX_KIND + 4096;
+pub(super) const MAX_LINE: usize = MAX_DATA + 6 * MAX_KIND + 4096;
 
 /// Reads a segment line by line.
 pub(super) struct Lines {

@@ -7,15 +7,17 @@
 //! of the same name. It is opened close-on-exec, so a tool that outlives us does not keep it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::fs::{Mode, OFlags};
+
 use super::clock;
 use super::error::{JournalError, at};
 
-const NAME: &str = "run.lock";
+pub(super) const NAME: &str = "run.lock";
 /// `owner` takes a shared lock for a moment to look, and a process being started holds a copy
 /// of the file until it becomes another program. These retries keep such moments from being
 /// mistaken for an owner.
@@ -61,10 +63,53 @@ impl RunLock {
 
     /// Whether this is the lock of the run in `run_dir`. Compares the files, not the paths:
     /// one directory has many spellings.
-    pub(super) fn covers(&self, run_dir: &Path) -> bool {
+    pub fn covers(&self, run_dir: &Path) -> bool {
         let Ok(there) = fs::metadata(run_dir.join(NAME)) else { return false };
         self.file.metadata().is_ok_and(|here| (here.dev(), here.ino()) == (there.dev(), there.ino()))
     }
+}
+
+/// The right to work in a folder, without a file in it: the lock is on the folder itself, so nobody can remove or
+/// replace it, and who has no right to write there can be kept out all the same.
+#[derive(Debug)]
+pub struct FolderLock {
+    _folder: File,
+}
+
+impl FolderLock {
+    /// Takes the lock, or says who holds it. `None` where the file system has no such locks.
+    pub fn acquire(folder: &Path) -> Result<Option<Self>, JournalError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(folder, flags, Mode::empty()).map_err(io::Error::from);
+        let file = match opened {
+            Ok(folder) => File::from(folder),
+            // A folder that is gone has nobody in it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(JournalError::io(folder, error)),
+        };
+        match patiently(|| file.try_lock()) {
+            Ok(()) => Ok(Some(Self { _folder: file })),
+            Err(TryLockError::WouldBlock) => {
+                let owner = holder(&file).map_or_else(|| "another process".to_owned(), |pid| format!("pid {pid}"));
+                Err(JournalError::Locked { path: folder.to_owned(), owner })
+            }
+            Err(TryLockError::Error(_)) => Ok(None),
+        }
+    }
+}
+
+/// Who holds a lock on this file, as far as the kernel tells.
+fn holder(file: &File) -> Option<u32> {
+    let inode = file.metadata().ok()?.ino().to_string();
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    // `1: FLOCK  ADVISORY  WRITE 1234 00:2a:567 0 EOF`; waiting ones have an arrow after the number.
+    locks.lines().find_map(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (kind, _, _, pid, place) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?, fields.next()?);
+        let here = kind == "FLOCK" && place.rsplit(':').next() == Some(inode.as_str());
+        // 0 is a process that is not seen from here.
+        here.then(|| pid.parse().ok()).flatten().filter(|pid| *pid > 0)
+    })
 }
 
 fn patiently(mut attempt: impl FnMut() -> Result<(), TryLockError>) -> Result<(), TryLockError> {
@@ -126,6 +171,20 @@ mod tests {
         assert!(RunLock::acquire(dir.path()).is_ok());
         drop(child.stdin.take());
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_folder_is_held_without_a_file_in_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = FolderLock::acquire(dir.path()).unwrap().expect("this file system has locks");
+        match FolderLock::acquire(dir.path()) {
+            Err(JournalError::Locked { owner, .. }) => assert_eq!(owner, format!("pid {}", std::process::id())),
+            other => panic!("{other:?}"),
+        }
+        drop(lock);
+        assert!(FolderLock::acquire(dir.path()).unwrap().is_some());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert!(FolderLock::acquire(&dir.path().join("none")).unwrap().is_none());
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub use commit::{MAX_DATA, MAX_KIND, SEGMENT_END, Tail, WriterOptions};
 pub use error::JournalError;
 pub use failpoint::failpoint;
 pub use follow::Follower;
-pub use lock::RunLock;
+pub use lock::{FolderLock, RunLock};
 pub use reader::read;
 pub use record::{Draft, Record};
 pub use recovery::{Recovered, Torn, recover};

@@ -5,16 +5,20 @@
 //! Invariant: a directory with a `genesis.json` is complete, because that file comes last.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use super::atomic;
 use super::blobs::Blobs;
 use super::error::{JournalError, at};
+use super::failpoint::failpoint;
+use super::lines::MAX_LINE;
+use super::lock;
 use super::storage;
 use crate::model::digest::Digest;
 
 const GENESIS: &str = "genesis.json";
+const RESERVE: &str = "reserve";
 
 /// An existing run directory.
 #[derive(Clone, Debug)]
@@ -38,6 +42,7 @@ impl RunDir {
         let first = run.segment_path(1);
         fs::OpenOptions::new().append(true).create(true).open(&first).map_err(at(&first))?;
         storage::allocate_reserve(&run.reserve_path()).map_err(at(&run.reserve_path()))?;
+        failpoint("run_reserve");
         for dir in [&journal, &run.path.join("blobs")] {
             atomic::sync_dir(dir).map_err(at(dir))?;
         }
@@ -56,6 +61,26 @@ impl RunDir {
             Err(error) if error.kind() == ErrorKind::NotFound => Err(JournalError::NotFound { path }),
             Err(error) => Err(JournalError::io(&path, error)),
         }
+    }
+
+    /// Is this the directory of a run whose engine died before the first event was written? Anything beyond what
+    /// comes before that event makes it a run, damaged or not.
+    pub fn never_began(root: &Path) -> bool {
+        let only = |dir: PathBuf, known: &[&str]| match fs::read_dir(dir) {
+            Ok(entries) => entries.into_iter().all(|entry| {
+                entry.is_ok_and(|entry| {
+                    let name = entry.file_name();
+                    name.to_str().is_some_and(|name| known.contains(&name) || name.starts_with(atomic::TEMP_PREFIX))
+                })
+            }),
+            Err(error) => error.kind() == ErrorKind::NotFound,
+        };
+        let first = segment_name(1);
+        !has_line(&root.join("journal").join(&first))
+            && only(root.to_owned(), &[lock::NAME, "journal", "blobs", RESERVE, GENESIS])
+            && only(root.join("journal"), &[&first])
+            && only(root.join("blobs"), &["sha256"])
+            && only(root.join("blobs/sha256"), &[])
     }
 
     pub fn path(&self) -> &Path {
@@ -90,7 +115,7 @@ impl RunDir {
     }
 
     pub(super) fn reserve_path(&self) -> PathBuf {
-        self.path.join("reserve")
+        self.path.join(RESERVE)
     }
 
     /// The numbers of the segments there are, in order.
@@ -108,6 +133,17 @@ impl RunDir {
         numbers.sort_unstable();
         Ok(numbers)
     }
+}
+
+/// Is there a whole line at the beginning? What cannot be read, or is no line of ours, is somebody else's to judge.
+fn has_line(segment: &Path) -> bool {
+    let file = match fs::File::open(segment) {
+        Ok(file) => file,
+        Err(error) => return error.kind() != ErrorKind::NotFound,
+    };
+    let (mut line, limit) = (Vec::new(), MAX_LINE as u64 + 1);
+    let read = BufReader::new(file.take(limit)).read_until(b'\n', &mut line);
+    read.map_or(true, |read| line.ends_with(b"\n") || read as u64 == limit)
 }
 
 pub(super) fn segment_name(number: u32) -> String {

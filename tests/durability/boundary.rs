@@ -59,7 +59,7 @@ fn a_crash_after_the_sync_of_any_event_changes_nothing() {
 fn a_crash_during_a_write_changes_nothing() {
     let (kinds, expected) = undisturbed();
     let mut points = Vec::new();
-    // Before event 0 there is no run yet; `resume_edges` looks at that.
+    // Before event 0 there is no run yet; `unborn` looks at that.
     for (seq, kind) in kinds.iter().enumerate().skip(1) {
         let chosen = thorough() || seq % 7 == 0;
         if chosen || INSIDE_A_BATCH.contains(&kind.as_str()) {

@@ -14,7 +14,7 @@ mount -o remount,size=64m "$NIGHTLOOP_STATE_DIR" || exit 98
 "$NIGHTLOOP" verify >"$OUT/again" 2>&1; echo "again $?"
 "#;
 
-fn namespaces_work() -> bool {
+pub fn namespaces_work() -> bool {
     let probe = Command::new("unshare").args(["-Urm", "sh", "-c", "mount -t tmpfs none /mnt"]).output();
     probe.is_ok_and(|output| output.status.success())
 }

@@ -84,24 +84,6 @@ fn two_resumes_that_get_nowhere_are_forgiven() {
 }
 
 #[test]
-fn a_run_without_its_first_event_never_started() {
-    for point in ["before_write:0", "mid_write:0"] {
-        let bench = tiny();
-        assert_eq!(run_with(&bench, &["run"], &[("NIGHTLOOP_CRASH", point)]).code, -1);
-        let resumed = bench.nightloop(&["resume"]).expect(64);
-        assert!(resumed.stderr.contains("never started"), "{point}: {}", resumed.stderr);
-        assert!(resumed.stderr.contains("nightloop run"), "{point}: {}", resumed.stderr);
-        bench.nightloop(&["verify"]).expect(2);
-        for command in ["status", "runs"] {
-            let told = bench.nightloop(&[command]);
-            assert!(![70, 101].contains(&told.code), "{point}, {command}: {}", told.stderr);
-        }
-        bench.nightloop(&["run"]).expect(0);
-        bench.nightloop(&["verify"]).expect(0);
-    }
-}
-
-#[test]
 fn leftovers_of_a_killed_write_are_cleared() {
     let undisturbed = small();
     undisturbed.nightloop(&["run"]).expect(0);

@@ -22,7 +22,7 @@ use crate::model::safe::{Safe, pasteable};
 use super::scrub::scrub;
 pub use device::{Device, Stdout, is_lost};
 pub use manners::{Manners, Notices};
-pub use restore::restore_now;
+pub use restore::{report, restore_now};
 use screen::Screen;
 pub use screen::Stats;
 pub use words::LEAVE;

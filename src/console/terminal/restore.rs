@@ -132,7 +132,7 @@ fn install_hook() {
 }
 
 /// What a panic says, harmless: its message may quote foreign text.
-fn report(info: &PanicHookInfo<'_>) -> String {
+pub fn report(info: &PanicHookInfo<'_>) -> String {
     let place = info.location().map(|at| format!("{}:{}", at.file(), at.line())).unwrap_or_default();
     let backtrace = std::backtrace::Backtrace::capture();
     let backtrace = match backtrace.status() {

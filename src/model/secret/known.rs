@@ -1,4 +1,5 @@
-//! The forms in which a known value turns up: as it is, escaped for JSON, percent-encoded, in base64.
+//! The forms in which a known value turns up: as it is, escaped for JSON, percent-encoded, in base64, base32 and
+//! hexadecimal digits. docs/secrets.md lists them, and what is not covered.
 //!
 //! Role: compare a place in a text with each form.
 //! Not its role: what is done about it.
@@ -29,6 +30,23 @@ enum Writing {
     Plain,
     /// In either alphabet, with line breaks in between.
     Base64,
+    /// In either case, with line breaks in between.
+    Base32,
+    /// In either case, with line breaks, blanks or colons between bytes.
+    Hex,
+}
+
+impl Writing {
+    /// The other letter that means the same.
+    const fn other(self, letter: u8) -> u8 {
+        match (self, letter) {
+            (Self::Base64, b'+') => b'-',
+            (Self::Base64, b'/') => b'_',
+            (Self::Base32 | Self::Hex, b'A'..=b'Z') => letter.to_ascii_lowercase(),
+            (Self::Base32 | Self::Hex, b'a'..=b'z') => letter.to_ascii_uppercase(),
+            (_, same) => same,
+        }
+    }
 }
 
 impl Forms {
@@ -45,13 +63,19 @@ impl Forms {
             let text = inside_base64(value.as_bytes(), shift);
             self.push(Form { text, writing: Writing::Base64, number });
         }
+        for shift in 0..5 {
+            let text = inside_base32(value.as_bytes(), shift);
+            self.push(Form { text, writing: Writing::Base32, number });
+        }
+        let text = value.bytes().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect();
+        self.push(Form { text, writing: Writing::Hex, number });
     }
 
     fn push(&mut self, form: Form) {
         let (Ok(index), Some(first)) = (u16::try_from(self.forms.len()), form.text.first().copied()) else { return };
         let starts: &[u8] = match form.writing {
             Writing::Plain => &[first, b'%', b'\\'],
-            Writing::Base64 => &[first, other_letter(first)],
+            Writing::Base64 | Writing::Base32 | Writing::Hex => &[first, form.writing.other(first)],
         };
         for byte in starts {
             let bucket = &mut self.by_first[usize::from(*byte)];
@@ -73,7 +97,7 @@ impl Forms {
         for form in bucket.iter().filter_map(|index| self.forms.get(usize::from(*index))) {
             let found = match form.writing {
                 Writing::Plain => plain(&text[at..], &form.text),
-                Writing::Base64 => in_base64(&text[at..], &form.text),
+                writing => in_letters(&text[at..], &form.text, writing),
             };
             match found {
                 Found::Secret(length) if length > longest => (longest, number) = (length, form.number),
@@ -97,6 +121,15 @@ fn inside_base64(value: &[u8], shift: usize) -> Vec<u8> {
     let whole = base64::encode(&padded).into_bytes();
     let (from, to) = ((shift * 8).div_ceil(6), padded.len() * 8 / 6);
     whole[from..to].to_vec()
+}
+
+/// The same for base32, whose groups are five bytes.
+fn inside_base32(value: &[u8], shift: usize) -> Vec<u8> {
+    const LETTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    let padded = [&vec![0; shift][..], value].concat();
+    let bit = |n: usize| padded[n / 8] >> (7 - n % 8) & 1;
+    let letter = |n: usize| LETTERS[(n * 5..n * 5 + 5).fold(0, |bits, n| bits << 1 | usize::from(bit(n)))];
+    ((shift * 8).div_ceil(5)..padded.len() * 8 / 5).map(letter).collect()
 }
 
 fn plain(text: &[u8], value: &[u8]) -> Found {
@@ -135,15 +168,17 @@ fn spelled(text: &[u8], prefix: &[u8], byte: u8) -> Found {
     Found::Secret(prefix.len() + 2)
 }
 
-fn in_base64(text: &[u8], value: &[u8]) -> Found {
+fn in_letters(text: &[u8], value: &[u8], writing: Writing) -> Found {
     let mut at = 0;
     for (n, letter) in value.iter().enumerate() {
         if n > 0 {
-            at += line_break(&text[at..]);
+            let broken = line_break(&text[at..]);
+            let apart = writing == Writing::Hex && n % 2 == 0 && matches!(text.get(at), Some(b' ' | b':'));
+            at += broken.max(usize::from(apart));
         }
         match text.get(at) {
             None => return Found::Unclear,
-            Some(there) if there == letter || *there == other_letter(*letter) => at += 1,
+            Some(there) if there == letter || *there == writing.other(*letter) => at += 1,
             // A line break that is cut in two.
             Some(b'\\' | b'\r') if n > 0 && text.len() - at < 4 => return Found::Unclear,
             Some(_) => return Found::Nothing,
@@ -156,13 +191,4 @@ fn in_base64(text: &[u8], value: &[u8]) -> Found {
 fn line_break(text: &[u8]) -> usize {
     let breaks: [&[u8]; 4] = [b"\\r\\n", b"\r\n", b"\\n", b"\n"];
     breaks.iter().find(|one| text.starts_with(one)).map_or(0, |one| one.len())
-}
-
-/// The same place in the other alphabet.
-const fn other_letter(letter: u8) -> u8 {
-    match letter {
-        b'+' => b'-',
-        b'/' => b'_',
-        same => same,
-    }
 }

@@ -14,6 +14,68 @@ fn secrets() -> Secrets {
     secrets
 }
 
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// By the book, bit by bit, with padding.
+fn base32(bytes: &[u8]) -> String {
+    let mut bits: String = bytes.iter().map(|byte| format!("{byte:08b}")).collect();
+    while !bits.len().is_multiple_of(5) {
+        bits.push('0');
+    }
+    let letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".as_bytes();
+    let groups = bits.as_bytes().chunks(5).map(|group| std::str::from_utf8(group).unwrap());
+    let mut out: String = groups.map(|group| char::from(letters[usize::from_str_radix(group, 2).unwrap()])).collect();
+    while !out.len().is_multiple_of(8) {
+        out.push('=');
+    }
+    out
+}
+
+fn broken(text: &str, width: usize, by: &str) -> String {
+    let pieces: Vec<&str> = text.as_bytes().chunks(width).map(|piece| std::str::from_utf8(piece).unwrap()).collect();
+    pieces.join(by)
+}
+
+/// Both lists of docs/secrets.md: what is covered is found, what is not is not, and each is named there.
+#[test]
+fn the_documented_reach_is_the_real_one() {
+    let (secrets, mut reversed) = (secrets(), KEY.to_owned().into_bytes());
+    reversed.reverse();
+    let third = KEY.len() / 3;
+    let rot13 = |byte: u8| match byte {
+        b'a'..=b'z' => (byte - b'a' + 13) % 26 + b'a',
+        other => other,
+    };
+    let covered = [
+        ("as it is", KEY.to_owned()),
+        ("inside a JSON string", format!("{:?}", serde_json::to_string(KEY).unwrap())),
+        ("percent-encoded", percent(KEY)),
+        ("base64", base64::encode(KEY.as_bytes())),
+        ("base32", base32(KEY.as_bytes())),
+        ("hexadecimal", hex(KEY.as_bytes())),
+        ("one half", KEY[KEY.len() / 2..].to_owned()),
+    ];
+    let not_covered = [
+        ("reversed", String::from_utf8(reversed).unwrap()),
+        ("three or more parts", [&KEY[..third], &KEY[third..2 * third], &KEY[2 * third..]].join(" ")),
+        ("one character per line", broken(KEY, 1, "\n")),
+        ("shifted", KEY.bytes().map(|byte| char::from(rot13(byte))).collect()),
+        ("encoded twice", base64::encode(base64::encode(KEY.as_bytes()).as_bytes())),
+    ];
+    let page = include_str!("../../../docs/secrets.md");
+    let (yes, no) = page.split_once("## What is not covered").expect("two lists");
+    for (name, text) in covered {
+        assert!(secrets.redact_known(&text).contains("[secret:ANTHROPIC_API_KEY]"), "{name}: {text}");
+        assert!(yes.contains(name), "docs/secrets.md does not say: {name}");
+    }
+    for (name, text) in not_covered {
+        assert_eq!(secrets.redact_known(&text), text, "{name} is covered: say so in docs/secrets.md");
+        assert!(no.contains(name), "docs/secrets.md does not say: {name}");
+    }
+}
+
 fn percent(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
@@ -33,6 +95,12 @@ fn a_known_value_is_found_in_every_form() {
             forms.push(base64::encode(format!("{before}{value} and more").as_bytes()));
             forms.push(base64::encode(format!("{before}{value}").as_bytes()).replace('+', "-").replace('/', "_"));
         }
+        for before in ["", "x", "xy", "xyz", "wxyz"] {
+            let text = base32(format!("{before}{value}").as_bytes());
+            forms.extend([text.to_lowercase(), broken(&text, 8, "\n"), text]);
+        }
+        let hex = hex(value.as_bytes());
+        forms.extend([hex.to_uppercase(), broken(&hex, 60, "\n"), broken(&hex, 2, ":"), broken(&hex, 4, " "), hex]);
         let wrapped: Vec<String> = base64::encode(format!("A=1\nB={value}\nC=2").as_bytes())
             .as_bytes()
             .chunks(20)
@@ -170,6 +238,11 @@ fn texts() -> impl Strategy<Value = String> {
         (0..KEY.len()).prop_map(|n| KEY[n..].to_owned()),
         Just(base64::encode(KEY.as_bytes())),
         Just(percent(KEY)),
+        Just(hex(KEY.as_bytes())),
+        (0..2 * KEY.len()).prop_map(|n| hex(KEY.as_bytes())[..n].to_owned()),
+        Just(base32(KEY.as_bytes()).to_lowercase()),
+        (0..60usize).prop_map(|n| base32(KEY.as_bytes())[..n].to_owned()),
+        Just(broken(&hex(KEY.as_bytes()), 4, " ")),
         Just("sk-ant-api03-abcdefghijklmnop0123".to_owned()),
         Just("-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----".to_owned()),
         Just("[secret:".to_owned()),
