@@ -25,7 +25,11 @@ pub(super) fn read(ctx: &ToolContext, input: &ReadFile) -> Result<ToolOutcome, S
         return Err("limit must be at least 1".to_owned());
     }
     let root = Root::open(&ctx.workspace)?;
-    let mut file = root.read(&root.relative(&input.path)?)?;
+    let relative = root.relative(&input.path)?;
+    if root.is_folder(&relative) == Ok(true) {
+        return Err(format!("{} is a folder; use glob_search to list it", bounded(&input.path)));
+    }
+    let mut file = root.read(&relative)?;
     let size = file.metadata().map_err(|error| error.to_string())?.len();
     if let Some(kind) = binary_kind(&mut file).map_err(|error| error.to_string())? {
         return Ok(ToolOutcome::text(format!("[binary file, {kind}, {size} bytes; not shown]")));

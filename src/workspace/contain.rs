@@ -99,7 +99,7 @@ impl Root {
         };
         let kind = file.metadata().map_err(|error| format!("{}: {error}", shown(relative)))?;
         if kind.is_dir() {
-            return Err(format!("{} is a folder; use glob_search to list it", shown(relative)));
+            return Err(format!("{} is a folder, not a file", shown(relative)));
         }
         if !kind.is_file() {
             return Err(format!("{} is not a regular file", shown(relative)));

@@ -12,9 +12,10 @@ pub fn read(workspace: &Path, path: &str, limit: usize) -> Result<Option<Vec<u8>
     let root = Root::open(workspace)?;
     let Some(file) = root.read_if_there(&root.relative(path)?)? else { return Ok(None) };
     let failed = |error: std::io::Error| format!("{path}: {error}");
-    let too_large = || format!("{path} has more than {limit} bytes");
     let most = u64::try_from(limit).unwrap_or(u64::MAX);
-    if file.metadata().map_err(failed)?.len() > most {
+    let size = file.metadata().map_err(failed)?.len();
+    let too_large = || format!("{path} has {size} bytes, which is more than {limit} bytes");
+    if size > most {
         return Err(too_large());
     }
     let mut bytes = Vec::new();
