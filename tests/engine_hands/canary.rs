@@ -1,6 +1,6 @@
 //! The world outside the workspace: a folder that nothing may touch, and a secret that nothing may carry away.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -51,8 +51,8 @@ impl Canary {
     /// What of it is not as it was.
     pub fn harm(&self) -> Option<String> {
         let now = look(&self.root);
-        let all = self.before.keys().chain(now.keys());
-        let changed = all.filter(|path| self.before.get(*path) != now.get(*path));
+        let all: BTreeSet<&PathBuf> = self.before.keys().chain(now.keys()).collect();
+        let changed = all.into_iter().filter(|path| self.before.get(*path) != now.get(*path));
         let mut told: Vec<String> = changed
             .map(|path| {
                 let how = match (self.before.get(path), now.get(path)) {
@@ -66,7 +66,6 @@ impl Canary {
                 format!("{} {how}", path.display())
             })
             .collect();
-        told.dedup();
         told.truncate(4);
         (!told.is_empty()).then(|| told.join(", "))
     }

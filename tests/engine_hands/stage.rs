@@ -82,10 +82,17 @@ impl Case {
             return Ok(());
         }
         let told = stage.told(ended);
-        let named = told.contains(self.place);
+        let named = names(&told, self.place);
         check(ended.code != 0, || format!("it succeeded over a wrong {}", self.place))?;
         check(named, || format!("exit {}: {} is neither put right nor named: {told}", ended.code, self.place))
     }
+}
+
+/// Is the place named? Some are usual words: these count as part of a path or at the head of a remark only.
+fn names(text: &str, place: &str) -> bool {
+    let usual = !place.contains(['/', '.']);
+    let forms = [format!("/{place}"), format!("{place}/"), format!("{place} is "), format!("{place}:"), format!("`{place}`")];
+    if usual { forms.iter().any(|form| text.contains(form)) } else { text.contains(place) }
 }
 
 /// Like `assert!`, for a case in a list.
@@ -203,7 +210,7 @@ impl Stage {
         let last = ended.stdout.rsplit("\n\n").next().unwrap_or_default();
         let journal = harness::journal_text(&self.bench);
         let events = journal.lines().filter(|line| {
-            ["run.halted", "decision.asked"].iter().any(|kind| line.contains(&format!("\"type\":\"{kind}\"")))
+            ["run.halted", "decision.asked", "git.finished"].iter().any(|kind| line.contains(&format!("\"type\":\"{kind}\"")))
         });
         let events: Vec<&str> = events.collect();
         format!("{}\n{last}\n{}", ended.stderr, events.join("\n"))
