@@ -84,8 +84,7 @@ fn look(root: &Path) -> BTreeMap<PathBuf, Thing> {
             }
             other => format!("{other:?}").into_bytes(),
         };
-        let thing =
-            Thing { inode: meta.ino(), mode: meta.mode(), changed: (meta.mtime(), meta.mtime_nsec()), content };
+        let thing = Thing { inode: meta.ino(), mode: meta.mode(), changed: (meta.mtime(), meta.mtime_nsec()), content };
         found.insert(path.strip_prefix(root).unwrap().to_owned(), thing);
     }
     found
@@ -108,5 +107,5 @@ pub fn carrier(root: &Path) -> Option<PathBuf> {
 }
 
 pub fn has_secret(bytes: &[u8]) -> bool {
-    bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes())
+    String::from_utf8_lossy(bytes).contains(SECRET)
 }

@@ -43,10 +43,11 @@ mod stops;
 /// Cases are told by their names, so each has its own.
 #[test]
 fn there_are_many_cases_and_each_has_a_name_of_its_own() {
-    let doors = doors::swarm().into_iter().chain(doors::prd()).chain(doors::value()).map(|case| case.name());
-    let product = product::cases().into_iter().map(|case| case.name());
+    let tables = [doors::swarm(), doors::prd(), doors::value(), doors::by_agents(), product::cases()];
+    let traps = tables.iter().flatten().map(stage::Case::name);
     let others = repositories::names().into_iter().chain(stops::names()).chain(races::names());
-    let mut names: Vec<String> = doors.chain(product).chain(others).collect();
+    let mut names: Vec<String> = traps.chain(others).collect();
+    println!("{} cases", names.len());
     let all = names.len();
     assert!(all >= 80, "only {all} cases");
     names.sort_unstable();

@@ -64,7 +64,7 @@ fn run((world, place, other): &(World, &str, Other)) -> Result<(), String> {
         Fifo => trap::fifo(&side),
     };
     let ended = std::thread::scope(|scope| {
-        scope.spawn(|| swap(&place, &side, &set, &over));
+        scope.spawn(|| swap(&place, &side, set, &over));
         let ended = stage.start(&["run", "--headless"]).wait(PATIENCE);
         over.store(true, Ordering::SeqCst);
         ended

@@ -59,8 +59,9 @@ const REPOSITORIES: &[Repository] = &[
     of_value(planted("submodule with a filter", SaidOrHarmless, submodule)),
     planted("nested repository", SaidOrHarmless, nested),
     planted("fsmonitor", Blocks, |stage| config(stage, FSMONITOR)),
-    of_value(planted("fsmonitor", Blocks, |stage| config(stage, FSMONITOR))),
-    planted("fsmonitor behind a branch", Blocks, |stage| config(stage, "[branch \"a\"] [core] fsmonitor = ./evil # \"]\n")),
+    planted("fsmonitor behind a branch", Blocks, |stage| {
+        config(stage, "[branch \"a\"] [core] fsmonitor = ./evil # \"]\n")
+    }),
     of_value(planted("fsmonitor behind a branch", Blocks, |stage| {
         config(stage, "[branch \"a\"] [core] fsmonitor = ./evil # \"]\n");
     })),
@@ -69,7 +70,6 @@ const REPOSITORIES: &[Repository] = &[
         config(stage, "[core]\n\thooksPath = evil-hooks\n");
     }),
     planted("hooks", Blocks, |stage| hooks(stage, ".git/hooks")),
-    of_value(planted("hooks", Blocks, |stage| hooks(stage, ".git/hooks"))),
     planted("include", Blocks, |stage| config(stage, &format!("[include]\n\tpath = {}\n", outside(stage)))),
     planted("include if", Blocks, |stage| {
         config(stage, &format!("[includeIf \"onbranch:nightloop/**\"]\n\tpath = {}\n", outside(stage)));
@@ -84,10 +84,16 @@ const REPOSITORIES: &[Repository] = &[
     }),
     planted("attributes file", Blocks, |stage| {
         put(stage, "attributes", "* filter=evil diff=evil merge=evil\n");
-        config(stage, "[core]\n\tattributesFile = attributes\n[diff \"evil\"]\n\ttextconv = ./evil\n\tcommand = ./evil\n");
+        config(
+            stage,
+            "[core]\n\tattributesFile = attributes\n[diff \"evil\"]\n\ttextconv = ./evil\n\tcommand = ./evil\n",
+        );
     }),
     planted("pager, editor, alias", Blocks, |stage| {
-        config(stage, "[core]\n\tpager = ./evil\n\teditor = ./evil\n[alias]\n\tstatus = !./evil\n\trev-parse = !./evil\n");
+        config(
+            stage,
+            "[core]\n\tpager = ./evil\n\teditor = ./evil\n[alias]\n\tstatus = !./evil\n\trev-parse = !./evil\n",
+        );
     }),
     planted("ssh command and helpers", Blocks, |stage| {
         config(stage, "[core]\n\tsshCommand = ./evil\n\taskPass = ./evil\n[credential]\n\thelper = ./evil\n");
@@ -95,7 +101,9 @@ const REPOSITORIES: &[Repository] = &[
     planted("signatures", Blocks, |stage| {
         config(stage, "[commit]\n\tgpgSign = true\n[tag]\n\tgpgSign = true\n[gpg]\n\tprogram = ./evil\n");
     }),
-    planted("external diff", Blocks, |stage| config(stage, "[diff]\n\texternal = ./evil\n[interactive]\n\tdiffFilter = ./evil\n")),
+    planted("external diff", Blocks, |stage| {
+        config(stage, "[diff]\n\texternal = ./evil\n[interactive]\n\tdiffFilter = ./evil\n")
+    }),
     planted("configuration of the worktree", Blocks, |stage| {
         put(stage, ".git/config.worktree", FSMONITOR);
         config(stage, "[core]\n\trepositoryFormatVersion = 1\n[extensions]\n\tworktreeConfig = true\n");
@@ -104,7 +112,10 @@ const REPOSITORIES: &[Repository] = &[
         config(stage, &format!("[core]\n\tworktree = {}\n", stage.canary.path("dir").display()));
     }),
     planted("partial clone", Blocks, |stage| {
-        config(stage, "[extensions]\n\tpartialClone = origin\n[remote \"origin\"]\n\turl = ext::./evil\n\tpromisor = true\n");
+        config(
+            stage,
+            "[extensions]\n\tpartialClone = origin\n[remote \"origin\"]\n\turl = ext::./evil\n\tpromisor = true\n",
+        );
         gone(stage, ".git/objects");
         fs::create_dir(stage.place(".git/objects")).unwrap();
     }),
@@ -125,7 +136,6 @@ const REPOSITORIES: &[Repository] = &[
     planted("reflog is a link", Blocks, |stage| link(stage, ".git/logs/HEAD", ".bashrc")),
     of_value(planted("reflog is a link", Blocks, |stage| link(stage, ".git/logs/HEAD", ".bashrc"))),
     planted("objects are links", Blocks, objects),
-    of_value(planted("objects are links", Blocks, objects)),
     planted("index is a link", Blocks, |stage| link(stage, ".git/index", "dir/index")),
     planted("index is a FIFO", Blocks, |stage| pipe(stage, ".git/index")),
     planted("HEAD is a link", Blocks, |stage| link(stage, ".git/HEAD", "dir/HEAD")),
@@ -248,7 +258,8 @@ fn outside(stage: &Stage) -> String {
 }
 
 fn hooks(stage: &Stage, folder: &str) {
-    let all = "pre-commit post-commit prepare-commit-msg commit-msg post-checkout post-index-change reference-transaction";
+    let all =
+        "pre-commit post-commit prepare-commit-msg commit-msg post-checkout post-index-change reference-transaction";
     all.split(' ').for_each(|hook| program(stage, &format!("{folder}/{hook}")));
 }
 

@@ -13,13 +13,15 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, pr
 use crate::canary::{Canary, carrier, has_secret};
 use crate::harness;
 use crate::support::{Bench, Ended};
-use crate::trap::{Kind, Shape, is_right, plant};
-use crate::worlds::{GO, HELD, World};
+use crate::trap::{Kind, Shape, is_right, plant, script};
+use crate::worlds::{ACT, GO, HELD, World};
 
 /// No run here takes a twentieth of it: what takes longer hangs.
-pub const PATIENCE: Duration = Duration::from_secs(8);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Address space of the engine: whoever reads without end finds it here, and not in the machine's memory.
 const MEMORY: u64 = 4 << 30;
+/// What it may really use; a run here needs a tenth.
+const USED: u64 = 1 << 30;
 /// What a run may end with, whatever it met. Internal errors (70) and a corrupt journal (65) are not among them.
 const CODES: &[i32] = &[0, 1, 2, 3, 4, 64, 73, 74, 75, 130, 143];
 /// A contradiction, says `verify`.
@@ -34,6 +36,8 @@ pub enum Moment {
     During,
     /// While the run is stopped; it is resumed then.
     Between,
+    /// By the agent itself, from inside its cage: it may well be refused.
+    ByAgent,
     /// After a whole run, before the next one in the same workspace.
     Again,
 }
@@ -63,7 +67,14 @@ impl Case {
 
     fn run(&self) -> Result<(), String> {
         let stage = Stage::new(self.world);
-        let trap = || plant(&stage.place(self.place), self.kind, self.shape, &stage.canary);
+        let place = stage.place(self.place);
+        let trap = || match self.moment {
+            Moment::ByAgent => {
+                fs::write(stage.place(ACT), script(&place, self.kind, self.shape, &stage.canary)).unwrap();
+                Ok(())
+            }
+            _ => plant(&place, self.kind, self.shape, &stage.canary),
+        };
         match stage.play(self.moment, trap)? {
             Played::Impossible(why) => {
                 println!("skipped: {}: {why}", self.name());
@@ -91,7 +102,8 @@ impl Case {
 /// Is the place named? Some are usual words: these count as part of a path or at the head of a remark only.
 fn names(text: &str, place: &str) -> bool {
     let usual = !place.contains(['/', '.']);
-    let forms = [format!("/{place}"), format!("{place}/"), format!("{place} is "), format!("{place}:"), format!("`{place}`")];
+    let forms =
+        [format!("/{place}"), format!("{place}/"), format!("{place} is "), format!("{place}:"), format!("`{place}`")];
     if usual { forms.iter().any(|form| text.contains(form)) } else { text.contains(place) }
 }
 
@@ -107,7 +119,11 @@ pub fn hold_all(cases: &[Case]) {
 }
 
 #[track_caller]
-pub fn hold_each<T: Sync>(all: &[T], name: impl Fn(&T) -> String + Sync, run: impl Fn(&T) -> Result<(), String> + Sync) {
+pub fn hold_each<T: Sync>(
+    all: &[T],
+    name: impl Fn(&T) -> String + Sync,
+    run: impl Fn(&T) -> Result<(), String> + Sync,
+) {
     let wanted = std::env::var("NIGHTLOOP_CASE").unwrap_or_default();
     let cases: Vec<&T> = all.iter().filter(|case| name(case).contains(&wanted)).collect();
     harness::for_each_case(&cases, |case| {
@@ -150,7 +166,7 @@ impl Stage {
         let mut last = "run";
         match moment {
             Moment::Before => self.release(),
-            Moment::During => {
+            Moment::During | Moment::ByAgent => {
                 let mut engine = run();
                 self.until_held(&mut engine)?;
                 let planted = trap();
@@ -210,7 +226,9 @@ impl Stage {
         let last = ended.stdout.rsplit("\n\n").next().unwrap_or_default();
         let journal = harness::journal_text(&self.bench);
         let events = journal.lines().filter(|line| {
-            ["run.halted", "decision.asked", "git.finished"].iter().any(|kind| line.contains(&format!("\"type\":\"{kind}\"")))
+            ["run.halted", "decision.asked", "git.finished"]
+                .iter()
+                .any(|kind| line.contains(&format!("\"type\":\"{kind}\"")))
         });
         let events: Vec<&str> = events.collect();
         format!("{}\n{last}\n{}", ended.stderr, events.join("\n"))
@@ -242,7 +260,10 @@ impl Stage {
         }
         for root in [&self.bench.state, &self.bench.workspace] {
             if let Some(path) = carrier(root) {
-                return Err(format!("the secret is in {}", path.strip_prefix(self.bench.dir.path()).unwrap().display()));
+                return Err(format!(
+                    "the secret is in {}",
+                    path.strip_prefix(self.bench.dir.path()).unwrap().display()
+                ));
             }
         }
         // The reaper looks around once more after the engine's end.
@@ -261,7 +282,8 @@ impl Stage {
             let carries = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).contains(ours);
             number && (cwd || carries(text("environ")))
         });
-        let line = |path: PathBuf| String::from_utf8_lossy(&fs::read(path.join("cmdline")).unwrap_or_default()).into_owned();
+        let line =
+            |path: PathBuf| String::from_utf8_lossy(&fs::read(path.join("cmdline")).unwrap_or_default()).into_owned();
         processes.map(line).collect()
     }
 }
@@ -282,6 +304,14 @@ impl Engine {
         self.child.try_wait().unwrap().is_some()
     }
 
+    /// The most that it had at once so far, in bytes.
+    fn memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        kib.unwrap_or_default() * 1024
+    }
+
     /// Waits for the end; the error is that there is none.
     pub fn wait(mut self, patience: Duration) -> Result<Ended, String> {
         let until = Instant::now() + patience;
@@ -290,6 +320,8 @@ impl Engine {
                 let words = tail(&fs::read_to_string(&self.out).unwrap_or_default());
                 return Err(format!("it does not end ({} s): {words}", patience.as_secs()));
             }
+            let used = self.memory();
+            check(used <= USED, || format!("it uses {} MiB of memory", used >> 20))?;
             std::thread::sleep(Duration::from_millis(5));
         }
         let code = self.child.wait().unwrap().code().unwrap_or(-1);

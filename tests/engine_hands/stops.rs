@@ -7,8 +7,10 @@ use rustix::process::Signal;
 
 use crate::harness::journal_text;
 use crate::stage::Moment::{self, Before, Between, During};
-use crate::stage::{Played, Stage, check, hold_each, wait_for};
-use crate::trap::Kind::{self, DevTty, DevZero, Dangling, Fifo, HardLink, LinkDir, LinkFile, LinkLoop, Socket, Sparse, Wrong};
+use crate::stage::{Engine, Played, Stage, check, hold_each, wait_for};
+use crate::trap::Kind::{
+    self, Dangling, DevTty, DevZero, Fifo, HardLink, LinkDir, LinkFile, LinkLoop, Socket, Sparse, Wrong,
+};
 use crate::trap::{Shape, plant, sparse};
 use crate::worlds::World::{self, Prd, Swarm, Value};
 
@@ -58,30 +60,38 @@ fn whatever_the_stop_file_is_it_is_not_waited_for() {
 }
 
 /// Who says that it is enough.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {
     File,
     Order,
     Interrupt,
     Terminate,
+    /// Nobody has to: the time that the loop was given is over.
+    Budget,
 }
 
-/// What takes the engine hours if it is let: which files are huge, and after which word in the journal it is at it.
+/// What takes the engine hours if it is let: which loop, from when on, which files are huge, and who stops it.
 const ENDLESS: &[(World, Moment, &str, Stop)] = &[
     (Swarm, Before, "big", Stop::File),
     (Swarm, Before, "big", Stop::Order),
     (Swarm, Before, "big", Stop::Interrupt),
     (Swarm, Before, "big", Stop::Terminate),
+    (Swarm, Before, "big", Stop::Budget),
     (Swarm, During, "big", Stop::File),
     (Swarm, During, "big", Stop::Order),
     (Swarm, During, "big", Stop::Interrupt),
     (Swarm, During, "big", Stop::Terminate),
+    (Swarm, During, "big", Stop::Budget),
     (Swarm, During, ".gitignore", Stop::File),
     (Swarm, During, "NORTHSTAR.md", Stop::File),
     (Prd, During, "big", Stop::File),
     (Prd, During, "big", Stop::Terminate),
     (Value, During, "big", Stop::File),
+    (Value, During, "big", Stop::Terminate),
 ];
+
+/// The time that a loop is given, where that is what stops it.
+const SECONDS: u64 = 5;
 
 /// Obeyed within 2.5 s, on a machine that does nothing else; hashing would go on for hours.
 const OBEYED: Duration = Duration::from_secs(15);
@@ -103,50 +113,68 @@ fn fill(stage: &Stage, place: &str) -> Result<(), String> {
     (0..40).try_for_each(|number| sparse(&stage.place(&format!("big/{number}"))))
 }
 
+/// Gives the loop little time.
+fn hurry(stage: &Stage) {
+    let path = stage.place("loop.yaml");
+    let mut declared: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    declared["budget"] = serde_json::json!({"max_total_seconds": SECONDS});
+    fs::write(path, declared.to_string()).unwrap();
+}
+
+/// The run in the middle of reading; `None` where there can be no such files.
+fn reading(world: World, moment: Moment, place: &str, stop: Stop) -> Result<Option<(Stage, Engine)>, String> {
+    let stage = Stage::new(world);
+    if stop == Stop::Budget {
+        hurry(&stage);
+    }
+    // The last state that is entered before a tree is read.
+    let (state, filled, mut engine);
+    if moment == Before {
+        state = "\"DREAM_GOAL\"";
+        filled = fill(&stage, place);
+        engine = stage.start(&["run", "--headless"]);
+    } else {
+        state = "\"COLLECT_ARTIFACTS\"";
+        engine = stage.start(&["run", "--headless"]);
+        stage.until_held(&mut engine)?;
+        filled = fill(&stage, place);
+        stage.release();
+    }
+    if let Err(why) = filled {
+        println!("skipped: {place}: {why}");
+        return Ok(None);
+    }
+    wait_for("the tree is read", || journal_text(&stage.bench).contains(state) || engine.has_ended())?;
+    Ok(Some((stage, engine)))
+}
+
 #[test]
 fn a_stop_is_obeyed_while_huge_files_are_read() {
-    hold_each(ENDLESS, name_of_endless, |(world, moment, place, stop)| {
-        let stage = Stage::new(*world);
-        let (filled, mut engine);
-        if *moment == Before {
-            filled = fill(&stage, place);
-            engine = stage.start(&["run", "--headless"]);
-            wait_for("the tree is read", || journal_text(&stage.bench).contains("\"run.started\"") || engine.has_ended())?;
-        } else {
-            engine = stage.start(&["run", "--headless"]);
-            stage.until_held(&mut engine)?;
-            filled = fill(&stage, place);
-            stage.release();
-            let begun = || journal_text(&stage.bench).matches("\"tool.finished\"").count();
-            let until = begun();
-            wait_for("the call has ended", || begun() > until || engine.has_ended())?;
-        }
-        if let Err(why) = filled {
-            println!("skipped: {place}: {why}");
-            return Ok(());
-        }
-        let codes: &[i32] = match stop {
+    hold_each(ENDLESS, name_of_endless, |&(world, moment, place, stop)| {
+        let Some((stage, engine)) = reading(world, moment, place, stop)? else { return Ok(()) };
+        let code = match stop {
             Stop::File => {
                 fs::create_dir_all(stage.place("scratch")).unwrap();
                 fs::write(stage.place("scratch/STOP"), "").unwrap();
-                &[4]
+                4
             }
             Stop::Order => {
                 let ordered = stage.start(&["stop"]).wait(OBEYED).map_err(|why| format!("nightloop stop: {why}"))?;
                 check(ordered.code == 0, || format!("nightloop stop: exit {}: {}", ordered.code, ordered.stderr))?;
-                &[4]
+                4
             }
             Stop::Interrupt => {
                 engine.signal(Signal::INT);
-                &[130]
+                130
             }
             Stop::Terminate => {
                 engine.signal(Signal::TERM);
-                &[143]
+                143
             }
+            Stop::Budget => 2,
         };
         let ended = engine.wait(OBEYED)?;
         stage.unharmed(&ended)?;
-        check(codes.contains(&ended.code), || format!("exit {}: {}", ended.code, ended.stderr))
+        check(code == ended.code, || format!("exit {} instead of {code}: {}", ended.code, ended.stderr))
     });
 }

@@ -31,12 +31,11 @@ pub enum Kind {
     LinkLoop,
 }
 
-use Kind::{DevTty, DevZero, Dangling, Fifo, HardLink, LinkDir, LinkFile, LinkLoop, Socket, Sparse, Unreadable, Wrong};
+use Kind::{Dangling, DevTty, DevZero, Fifo, HardLink, LinkDir, LinkFile, LinkLoop, Socket, Sparse, Unreadable, Wrong};
 
 /// Every kind that can stand where a file should.
-pub const FOR_FILES: &[Kind] = &[
-    LinkFile, LinkDir, Dangling, DevZero, DevTty, Fifo, Socket, Wrong, Sparse, Unreadable, HardLink, LinkLoop,
-];
+pub const FOR_FILES: &[Kind] =
+    &[LinkFile, LinkDir, Dangling, DevZero, DevTty, Fifo, Socket, Wrong, Sparse, Unreadable, HardLink, LinkLoop];
 /// Every kind that can stand where a folder should.
 pub const FOR_FOLDERS: &[Kind] =
     &[LinkFile, LinkDir, Dangling, DevZero, DevTty, Fifo, Socket, Wrong, Unreadable, LinkLoop];
@@ -77,10 +76,31 @@ pub fn plant(place: &Path, kind: Kind, shape: Shape, canary: &Canary) -> Result<
                 Shape::File => fs::write(place, kept.unwrap_or_default()).unwrap(),
                 Shape::Folder => fs::create_dir(place).unwrap(),
             }
-            fs::set_permissions(place, fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(place, fs::Permissions::from_mode(0o000)).unwrap();
         }
     }
     Ok(())
+}
+
+/// The same as a script for an agent. What is refused is left alone.
+pub fn script(place: &Path, kind: Kind, shape: Shape, canary: &Canary) -> String {
+    let name = place.file_name().unwrap().to_string_lossy();
+    let link = |target: &str| format!("ln -s {} \"$p\"", canary.path(target).display());
+    let set = match kind {
+        LinkFile => link(".ssh/key"),
+        LinkDir => link("dir"),
+        Dangling => link("empty/made"),
+        DevZero => "ln -s /dev/zero \"$p\"".to_owned(),
+        DevTty => "ln -s /dev/tty \"$p\"".to_owned(),
+        LinkLoop => format!("ln -s {name} \"$p\""),
+        Fifo | Socket => "mkfifo \"$p\"".to_owned(),
+        Wrong if shape == Shape::Folder => "echo no > \"$p\"".to_owned(),
+        Wrong => "mkdir \"$p\"".to_owned(),
+        Sparse => "truncate -s 15G \"$p\"".to_owned(),
+        Unreadable => "touch \"$p\"; chmod 000 \"$p\"".to_owned(),
+        HardLink => format!("ln {} \"$p\"", canary.path("notes").display()),
+    };
+    format!("p='{}'; mkdir -p \"$(dirname \"$p\")\"; rm -rf \"$p\"; {set}; true\n", place.display())
 }
 
 pub fn clear(place: &Path) {

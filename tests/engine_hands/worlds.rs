@@ -24,9 +24,13 @@ pub const PRODUCT: &str = "src/product.txt";
 pub const HELD: &str = "held.wait";
 pub const GO: &str = "go.wait";
 
+/// What the agent runs itself once it goes on, if there is such a file.
+pub const ACT: &str = "act.sh";
+
 /// Waits for the test, but not for ever.
 fn held() -> Value {
-    let script = format!("touch {HELD}; i=0; until [ -e {GO} ] || [ $i -ge 3000 ]; do i=$((i+1)); sleep 0.01; done");
+    let wait = format!("i=0; until [ -e {GO} ] || [ $i -ge 3000 ]; do i=$((i+1)); sleep 0.01; done");
+    let script = format!("touch {HELD}; {wait}; test ! -e {ACT} || sh {ACT}");
     json!({"tool": "bash", "input": {"command": script}})
 }
 
@@ -67,10 +71,12 @@ fn swarm() -> Bench {
     case.bench
 }
 
+/// The first attempt at an item fails, so that everything is written that is written about failures.
 fn prd() -> passes::Case {
-    let work = json!({"calls": [passes::write("a.txt", "A\n"), passes::report(None)]});
+    let wrong = json!({"calls": [passes::write("a.txt", "wrong\n"), passes::report(None)]});
+    let right = [passes::write("a.txt", "A\n"), passes::report(Some("A"))];
     let case = passes::Case::prd(&["A", "B"]).file(PRODUCT, "as it was\n");
-    case.turns("author", Some("A"), None, json!([{"calls": [held()]}, work]))
+    case.turns("author", Some("A"), Some(1), json!([{"calls": [held()]}, wrong])).author("A", Some(2), &right)
 }
 
 fn value_case() -> value::Case {
