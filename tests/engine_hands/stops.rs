@@ -91,7 +91,7 @@ const ENDLESS: &[(World, Moment, &str, Stop)] = &[
 ];
 
 /// The time that a loop is given, where that is what stops it.
-const SECONDS: u64 = 5;
+const SPARE: Duration = Duration::from_secs(5);
 
 /// Obeyed within 2.5 s, on a machine that does nothing else; hashing would go on for hours.
 const OBEYED: Duration = Duration::from_secs(15);
@@ -117,7 +117,7 @@ fn fill(stage: &Stage, place: &str) -> Result<(), String> {
 fn hurry(stage: &Stage) {
     let path = stage.place("loop.yaml");
     let mut declared: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-    declared["budget"] = serde_json::json!({"max_total_seconds": SECONDS});
+    declared["budget"] = serde_json::json!({"max_total_seconds": SPARE.as_secs()});
     fs::write(path, declared.to_string()).unwrap();
 }
 
@@ -152,29 +152,30 @@ fn reading(world: World, moment: Moment, place: &str, stop: Stop) -> Result<Opti
 fn a_stop_is_obeyed_while_huge_files_are_read() {
     hold_each(ENDLESS, name_of_endless, |&(world, moment, place, stop)| {
         let Some((stage, engine)) = reading(world, moment, place, stop)? else { return Ok(()) };
-        let code = match stop {
+        let codes: &[i32] = match stop {
             Stop::File => {
                 fs::create_dir_all(stage.place("scratch")).unwrap();
                 fs::write(stage.place("scratch/STOP"), "").unwrap();
-                4
+                &[4]
             }
             Stop::Order => {
                 let ordered = stage.start(&["stop"]).wait(OBEYED).map_err(|why| format!("nightloop stop: {why}"))?;
                 check(ordered.code == 0, || format!("nightloop stop: exit {}: {}", ordered.code, ordered.stderr))?;
-                4
+                &[4]
             }
             Stop::Interrupt => {
                 engine.signal(Signal::INT);
-                130
+                &[130]
             }
             Stop::Terminate => {
                 engine.signal(Signal::TERM);
-                143
+                &[143]
             }
-            Stop::Budget => 2,
+            // Partial; or blocked, because nothing could be collected.
+            Stop::Budget => &[1, 2],
         };
-        let ended = engine.wait(OBEYED)?;
+        let ended = engine.wait(OBEYED + SPARE)?;
         stage.unharmed(&ended)?;
-        check(code == ended.code, || format!("exit {} instead of {code}: {}", ended.code, ended.stderr))
+        check(codes.contains(&ended.code), || format!("exit {}: {}", ended.code, ended.stderr))
     });
 }
