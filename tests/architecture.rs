@@ -224,6 +224,7 @@ const MAY_TOUCH_FILES: &[(&str, &str)] = &[
     ("engine/host.rs", "the workspace as a whole"),
     ("engine/git/index.rs", "a private index in the temporary folder"),
     ("engine/git/place.rs", "a repository outside of the workspace that names it"),
+    ("engine/resources.rs", "/proc"),
     ("engine/probes.rs", "a folder for a check's data in the private temporary folder"),
     ("engine/value/services.rs", "/proc"),
     ("cli/", "what the operator names, outside of workspaces"),

@@ -163,7 +163,11 @@ fn watch_stop_file(
     sender: watch::Sender<Option<Seen>>,
 ) -> (Option<notify::RecommendedWatcher>, JoinHandle<()>) {
     let (wake, mut woken) = mpsc::channel::<()>(1);
-    let watcher = notify::recommended_watcher(move |_: notify::Result<notify::Event>| {
+    let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        // Our own looks open the folder, and must not call for the next one.
+        if event.is_ok_and(|event| event.kind.is_access()) {
+            return;
+        }
         // A full channel means a look is already due.
         let _ = wake.try_send(());
     })
