@@ -43,6 +43,8 @@ pub enum EngineError {
     Busy { message: String, hint: String },
     #[error("{message}\n  hint: {hint}")]
     Resumable { message: String, hint: String },
+    #[error("{message}\n  hint: {hint}")]
+    Unanchored { message: String, hint: String },
     #[error("internal error: {0}")]
     Internal(String),
 }
@@ -67,7 +69,7 @@ impl EngineError {
                 JournalError::Poisoned { .. } | JournalError::Io { .. } => code::IO,
                 JournalError::TooLarge { .. } | JournalError::Invalid { .. } | JournalError::Closed => code::INTERNAL,
             },
-            Self::Fold(_) => code::CORRUPT,
+            Self::Fold(_) | Self::Unanchored { .. } => code::CORRUPT,
             Self::NewerEvents { .. } => code::NEWER,
             Self::Declaration(_) | Self::Usage { .. } => code::USAGE,
             Self::NeedInfo(_) => code::NEED_INFO,

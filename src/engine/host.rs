@@ -23,13 +23,13 @@ use super::hub::Hub;
 use super::means::Means;
 use super::observer::{Observer, Silent};
 use super::places::StateRoot;
-use super::session::{self, Attendance, Declaration, Session};
+use super::session::{self, Again, Attendance, Declaration, Session};
 use super::signals::{self, STOP_FILE, Signals};
 
 /// Which run is wanted.
 pub enum Wanted {
     New { workspace: PathBuf, declaration: Box<Declaration> },
-    Again { run: RunId, insist: bool },
+    Again { run: RunId, again: Again },
 }
 
 /// An open run, ready to be driven.
@@ -55,7 +55,7 @@ pub async fn open(
             let session = Session::create(root, &workspace, *declaration, attendance)?;
             Ok(Opened { session, agents })
         }
-        Wanted::Again { run, insist } => {
+        Wanted::Again { run, again } => {
             let state = session::read_state(root, &run)?;
             attendance.sandbox(state.loop_file())?;
             let workspace = session::workspace_of(&RunDir::open(&root.run(&run))?)?;
@@ -73,7 +73,7 @@ pub async fn open(
             }
             // A missing key must not count as a try that got nowhere.
             let agents = Agents::prepare(state.loop_file(), &workspace, root.path(), &means).await?;
-            let session = Session::resume(root, &run, attendance, insist)?;
+            let session = Session::resume(root, &run, attendance, again)?;
             // What a killed engine left running must not race with what comes next.
             process::sweep(Marker::Run(session.state.run().as_str()));
             Ok(Opened { session, agents })

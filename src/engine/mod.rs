@@ -34,6 +34,7 @@ pub mod remembered;
 pub mod secrecy;
 pub mod session;
 pub mod signals;
+pub mod signer;
 mod spend;
 mod tools;
 mod value;

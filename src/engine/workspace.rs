@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use crate::evidence::ours;
 use crate::evidence::render;
 use crate::evidence::store::Durability;
 use crate::journal;
@@ -16,19 +17,14 @@ use crate::model::canonical;
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
 use crate::model::learnings::{self, SpecVersion};
-use crate::model::loop_file::Playbook;
 use crate::model::northstar;
-use crate::model::value::VIEWS;
 use crate::tool::tree::{self, TreeSnapshot};
 
 use super::diff;
 use super::driver::Driver;
 use super::error::EngineError;
-use super::items::LEDGER;
 use super::protect;
 
-/// What the engine itself writes is no artifact of an agent.
-const EXCLUDED: &[&str] = &["evidence/", ".git/", "scratch/STOP", "AGENTS.md"];
 /// A larger NORTHSTAR.md is refused by its parser; this only bounds the read.
 const MAX_NORTHSTAR_BYTES: u64 = 2 << 20;
 /// Learnings beyond this are not read into a capsule.
@@ -62,16 +58,10 @@ impl Driver<'_> {
     async fn snapshot(&mut self) -> Result<(TreeSnapshot, Digest), EngineError> {
         let workspace = self.session.workspace.clone();
         let cache = self.tree_cache.take();
-        let playbook = self.session.state.loop_file().playbook;
-        let file = self.session.state.loop_file().prd().file.clone();
+        let excluded = ours::excluded(self.session.state.loop_file());
         // Hashing a large tree must not hold up the watch for stop signals.
         let taken = tokio::task::spawn_blocking(move || {
-            let own: Vec<&str> = match playbook {
-                Playbook::Value => VIEWS.to_vec(),
-                Playbook::Prd => std::iter::once(file.as_str()).chain(LEDGER).collect(),
-                Playbook::Swarm | Playbook::Micro => Vec::new(),
-            };
-            let excluded: Vec<&str> = EXCLUDED.iter().copied().chain(own).collect();
+            let excluded: Vec<&str> = excluded.iter().map(String::as_str).collect();
             let result = tree::snapshot(&workspace, &excluded, cache.as_ref());
             result.map_err(|e| EngineError::io("cannot read the workspace", &workspace, e))
         });

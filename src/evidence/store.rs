@@ -156,25 +156,29 @@ pub fn archive_foreign(workspace: &Path, run: &RunId) -> io::Result<Option<PathB
     fs::create_dir_all(&archive)?;
     let name = owner.unwrap_or_else(|| "unknown".to_owned());
     // Never overwrite: a name that is taken gets a number.
-    let free = archive_names(workspace, &name)
+    let free = archive_names(&name)
+        .map(|name| workspace.join(name))
         .find(|path| !path.exists())
         .ok_or_else(|| io::Error::other("evidence/archive holds too many copies of one run"))?;
     fs::rename(&current, &free)?;
     Ok(Some(free))
 }
 
-/// The places a run's evidence may be archived at, in the order they are taken.
-fn archive_names(workspace: &Path, name: &str) -> impl Iterator<Item = PathBuf> {
-    let archive = workspace.join(ARCHIVE_ROOT);
-    let first = archive.join(name);
+/// The places a run's evidence may be archived at, relative to the workspace, in the order they are taken.
+pub fn archive_names(name: &str) -> impl Iterator<Item = String> {
+    let first = format!("{ARCHIVE_ROOT}/{name}");
     let name = name.to_owned();
-    std::iter::once(first).chain((2..10_000).map(move |number| archive.join(format!("{name}-{number}"))))
+    std::iter::once(first).chain((2..10_000).map(move |number| format!("{ARCHIVE_ROOT}/{name}-{number}")))
 }
 
 /// The run that wrote the evidence in a directory.
 pub fn owner_of(dir: &Path) -> Option<String> {
-    let bytes = fs::read(dir.join("manifest.json")).ok()?;
-    let value: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+    owner_in(&fs::read(dir.join("manifest.json")).ok()?)
+}
+
+/// The run that a manifest is of.
+pub fn owner_in(manifest: &[u8]) -> Option<String> {
+    let value: serde_json::Value = serde_json::from_slice(manifest).ok()?;
     let id = RunId::parse(value.get("loop_id")?.as_str()?)?;
     Some(id.as_str().to_owned())
 }
@@ -185,5 +189,5 @@ pub fn find(workspace: &Path, run: &RunId) -> Option<PathBuf> {
     if owner_of(&current).as_deref() == Some(run.as_str()) {
         return Some(current);
     }
-    archive_names(workspace, run.as_str()).take_while(|path| path.is_dir()).last()
+    archive_names(run.as_str()).map(|name| workspace.join(name)).take_while(|path| path.is_dir()).last()
 }

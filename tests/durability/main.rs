@@ -23,6 +23,7 @@ mod full_disk;
 mod harness;
 mod kill9;
 mod ownership;
+mod proofs;
 mod resume_edges;
 mod signals;
 mod tamper;

@@ -22,7 +22,7 @@ impl Forged {
     fn new() -> Self {
         let bench = Case::new().run().expect(0).verified().bench;
         let original = fs::read(Self::journal(&bench)).unwrap();
-        fs::remove_file(bench.run_dir().join("seal.json")).unwrap();
+        bench.unseal();
         fs::remove_file(bench.state.join("anchors.log")).unwrap();
         let forged = Self { bench, original };
         // Only the end is missing: the forger's tools are right.
@@ -88,7 +88,7 @@ fn an_exit_gate_that_never_passed_does_not_follow() {
     let shut = crate::case::vrc("0.9", "SHIP_READY", gap);
     let ran = Case::new().on("exit_gate", crate::case::turns(&[&[shut]])).run().expect(2).verified();
     let run = ran.bench.run_dir();
-    fs::remove_file(run.join("seal.json")).unwrap();
+    ran.bench.unseal();
     fs::remove_file(ran.bench.state.join("anchors.log")).unwrap();
     let mut chain = Chain::read(&run);
     let began = that_says(&chain, "step.began", "exit_gate");
