@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use nightloop::journal::{
-    Draft, HEAD_SUBJECT, JournalError, Record, RunDir, RunLock, SecretKey, Subject, SystemClock, Tail, Writer, WriterOptions, read,
-    recover, sign_seal, verify_chain, write_seal,
+    Draft, HEAD_SUBJECT, JournalError, Record, RunDir, RunLock, SecretKey, Subject, SystemClock, Tail, Writer,
+    WriterOptions, read, recover, sign_seal, verify_chain, write_seal,
 };
 
 const EVENTS: u32 = 5;

@@ -42,7 +42,7 @@ pub struct Options {
 }
 
 pub fn main(here: &Path, options: &Options) -> Outcome {
-    let signers = options.signer.as_deref().map(read_signers).transpose()?;
+    let signers = options.signer.as_ref().map(|file| read_signers(&here.join(file))).transpose()?;
     let target = match locate(here, options)? {
         Ok(target) => target,
         Err(refusal) => return Ok(refuse(&refusal, options)),
@@ -51,17 +51,17 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     let who = check_signer(&mut found, signers.as_ref().zip(options.signer.as_deref()));
     let checks = found.state.as_ref().map_or(0, checks_of);
     match (options.replay, &target.place) {
-        (false, _) if checks > 0 => {
-            let note =
-                format!("that the checks pass now: {checks} not run again here (`--replay` does, in the workspace)");
-            found.not_proven.push(note);
+        (false, _) => {
+            found.not_proven.push(match checks {
+                0 => "that what it made works now: nothing was run again here".to_owned(),
+                _ => format!("that the checks pass now: {checks} not run again here (`--replay` does)"),
+            });
         }
         (true, RenderedPlace::Workspace(workspace)) => replay(&mut found, workspace)?,
         (true, RenderedPlace::Packed(_) | RenderedPlace::Nowhere) => {
             let hint = "leave `--replay` out, or verify the run by its id on the machine that has its workspace";
             return Err(EngineError::usage("the checks cannot be run again without the workspace", hint));
         }
-        (false, _) => {}
     }
     if options.json {
         text::line(text::json(&as_json(&target.run_dir.name(), &found, who.as_ref())));

@@ -132,6 +132,9 @@ pub fn unpack(file: &Path, into: &Path) -> Result<Unpacked, PackError> {
     }
     let dir = into.join("run");
     read_all(&mut BufReader::new(opened), &dir)?;
+    if !dir.join("genesis.json").is_file() {
+        return Err(PackError::Refused("it holds no genesis.json, so no run".to_owned()));
+    }
     let run_dir = RunDir::open(&dir)?;
     // Anchors know a run by its name, which is that of its folder. A wrong one is for `verify` to find.
     let genesis: Option<serde_json::Value> = serde_json::from_slice(run_dir.genesis()).ok();

@@ -142,6 +142,11 @@ pub fn verify(run_dir: &RunDir, anchors: Option<&Path>, place: &RenderedPlace) -
     let place = if chain.sealed { place } else { &RenderedPlace::Nowhere };
     files::check(run_dir, &state, place, &mut found);
     limits_of_proof(&state, anchors.is_some(), &mut found);
+    if found.anchored && matches!(place, RenderedPlace::Packed(_)) {
+        let note =
+            "that the anchors are the true ones: they came in the same file, and only its signature vouches for them";
+        found.not_proven.push(note.to_owned());
+    }
     found.state = Some(state);
     found
 }

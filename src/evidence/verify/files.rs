@@ -148,7 +148,11 @@ fn check_learnings(within: &Within, state: &RunState, found: &mut Verification) 
     }
     let bytes = match within.read("AGENTS.md", MAX_FILE) {
         Found::Bytes(bytes) => bytes,
-        Found::Linked(part) => return found.miss("AGENTS.md", format!("is not read through a link: {part} is one")),
+        // A user's own arrangement; the evidence has the same learnings.
+        Found::Linked(_) => {
+            found.not_proven.push("AGENTS.md: it is a link, and nothing is read through it".to_owned());
+            return;
+        }
         Found::Missing => return found.contradict("AGENTS.md", "the generated block of this run is missing"),
         Found::NotAFile | Found::TooLarge => return found.miss("AGENTS.md", "is not a file that can be read"),
         Found::Unreadable(why) => return found.miss("AGENTS.md", format!("cannot be read: {why}")),
