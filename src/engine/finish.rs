@@ -39,6 +39,7 @@ pub(super) fn seal(
 ) -> Result<(), EngineError> {
     let files = render::everything(state, &run_dir.blobs())?;
     store::write_copies(workspace, &files)
+        .and_then(|()| store::remove_outdated(workspace, &files))
         .and_then(|()| store::write_synced(workspace, &files))
         .map_err(|e| EngineError::io("cannot write the evidence", workspace, e))?;
     let mut subjects = vec![Subject::sha256(HEAD_SUBJECT, head)];

@@ -10,8 +10,9 @@ use crate::machine::document::EVIDENCE_ROOT;
 use crate::model::ids::RunId;
 use crate::tool::tree::{self, TEMPORARY};
 
-use super::render::Rendered;
+use super::render::{self, Rendered};
 use super::value;
+use super::within::Within;
 
 /// Where earlier evidence goes.
 const ARCHIVE_ROOT: &str = "evidence/archive";
@@ -31,6 +32,17 @@ pub fn write(workspace: &Path, files: &[Rendered], durability: Durability) -> io
             && fs::read(&path).is_ok_and(|there| there == file.bytes);
         if !same {
             replace(&path, &file.bytes, durability)?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes away what an earlier moment of the run rendered and its end does not.
+pub fn remove_outdated(workspace: &Path, files: &[Rendered]) -> io::Result<()> {
+    let within = Within::open(workspace)?;
+    for name in render::PASSING.map(|name| format!("{EVIDENCE_ROOT}/{name}")) {
+        if !files.iter().any(|file| file.path == name) {
+            within.remove(&name)?;
         }
     }
     Ok(())

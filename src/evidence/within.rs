@@ -1,6 +1,6 @@
-//! Reads files of a workspace that may be hostile: the one way `verify` looks at them.
+//! Files of a workspace that may be hostile: the one way `verify` looks at them.
 //!
-//! Role: a relative name in, its bytes out, or what stands there instead. Not its role: judging.
+//! Role: a relative name in, its bytes out, or what stands there instead. Not its role: judging, writing.
 //! Invariants: every part of a name is opened beneath the one before and never through a link, so nothing outside
 //! the folder is read; regular files only, without blocking, up to a limit.
 
@@ -81,6 +81,16 @@ impl Within {
             Ok(_) if bytes.len() as u64 > limit => Found::TooLarge,
             Ok(_) => Found::Bytes(bytes),
             Err(error) => Found::Unreadable(error.to_string()),
+        }
+    }
+
+    /// Takes a file away, if it is one and not reached through a link.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        let Some((dir, last)) = name.rsplit_once('/') else { return Ok(()) };
+        let Ok(dir) = self.enter(dir) else { return Ok(()) };
+        match kind_of(&dir, last) {
+            Ok(FileType::RegularFile) => Ok(rustix::fs::unlinkat(&dir, last, AtFlags::empty())?),
+            Ok(_) | Err(_) => Ok(()),
         }
     }
 
@@ -189,6 +199,12 @@ mod tests {
         for name in ["../out/secret", "a/../../out/secret", "/etc/passwd", "a//b/file"] {
             assert!(matches!(read(name), Found::Unreadable(_)), "{name}");
         }
+        for name in ["away/secret", "a/link", "a/b", "a/none/x"] {
+            within.remove(name).unwrap();
+        }
+        assert!(outside.join("secret").exists() && root.join("a/link").is_symlink());
+        fs::write(root.join("a/old"), "").unwrap();
+        within.remove("a/old").unwrap();
         let names = within.list("a", 10).unwrap();
         assert_eq!((names.names, names.cut), (vec!["b/file".into(), "link".into(), "pipe".to_owned()], false));
         assert!(within.list("a", 1).unwrap().cut);
