@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use nightloop::journal::{
-    Draft, HEAD_SUBJECT, JournalError, Record, RunDir, RunLock, SystemClock, Tail, Writer, WriterOptions, read,
-    recover, verify_chain, write_seal,
+    Draft, HEAD_SUBJECT, JournalError, Record, RunDir, RunLock, SecretKey, Subject, SystemClock, Tail, Writer,
+    WriterOptions, read, recover, sign_seal, verify_chain, write_seal,
 };
 
 const EVENTS: u32 = 5;
@@ -157,12 +157,16 @@ fn an_independent_verifier_agrees() {
     let (_, head) = writer.head();
     writer.close().unwrap();
     run.blobs().put(b"evidence").unwrap();
-    write_seal(&run, vec![(HEAD_SUBJECT.to_owned(), head)], serde_json::json!({"é": 1, "a": "b"})).unwrap();
+    let key = SecretKey::from_seed(&[9; 32]);
+    let predicate = serde_json::json!({"é": 1, "a": "b", "signer": key.public().fingerprint()});
+    let seal = write_seal(&run, &[Subject::sha256(HEAD_SUBJECT, head)], predicate).unwrap();
+    sign_seal(&run, &seal, &key).unwrap();
     assert_eq!(read(&run).filter(Result::is_ok).count(), EVENTS as usize + 1);
     let Some(code) = second_opinion(&run) else { return };
     assert_eq!(code, 0);
     let segment = run.path().join("journal/00000002.jsonl");
-    for file in [segment, run.path().join("genesis.json"), run.path().join("seal.json")] {
+    let sealed = ["genesis.json", "seal.json", "seal.dsse.json"].map(|name| run.path().join(name));
+    for file in std::iter::once(segment).chain(sealed) {
         let good = std::fs::read(&file).unwrap();
         for at in (0..good.len()).step_by(good.len() / 12 + 1) {
             let mut bad = good.clone();

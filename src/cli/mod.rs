@@ -7,10 +7,12 @@ mod clues;
 mod completions;
 mod demo;
 mod doctor;
+mod export;
 mod headless;
 mod hold;
 mod inbox;
 mod init;
+mod keys;
 mod mcp;
 mod order;
 mod outcome;
@@ -92,8 +94,12 @@ enum Command {
     Runs(runs::Options),
     /// List what was always allowed in this workspace, or forget one of it.
     Rules(rules::Options),
-    /// Check offline whether a run may be believed.
+    /// Check offline whether a run may be believed, and say what is proven.
     Verify(verify::Options),
+    /// Write a run into one file that `verify` checks on any machine.
+    Export(export::Options),
+    /// Show the key that your runs are signed with, or export its public part.
+    Keys(keys::Options),
     /// Try this loop with a scripted model, in a copy, for nothing; with faults where you want them.
     Rehearse(rehearse::Options),
     /// Look for what would keep a loop from running well.
@@ -144,6 +150,8 @@ pub fn main() -> ExitCode {
         Command::Runs(options) => runs::main(&options),
         Command::Rules(options) => rules::main(&here, &options),
         Command::Verify(options) => verify::main(&here, &options),
+        Command::Export(options) => export::main(&here, &options),
+        Command::Keys(options) => keys::main(&options),
         Command::Rehearse(options) => rehearse::main(&here, &options),
         Command::Doctor(options) => doctor::main(&here, &options),
         Command::Mcp => mcp::main(),

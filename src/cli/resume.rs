@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::engine::host::Wanted;
 use crate::engine::places::StateRoot;
-use crate::engine::session;
+use crate::engine::session::{self, Again};
 use crate::machine::run::RunState;
 use crate::model::ids::RunId;
 use crate::model::stop::StopReason;
@@ -32,6 +32,9 @@ pub struct Options {
     /// Try again although the last three tries got nowhere.
     #[arg(long)]
     insist: bool,
+    /// Go on although the journal is not the one that was anchored, or its anchors are gone.
+    #[arg(long)]
+    unanchored: bool,
     /// Record what follows: to a new file, or after what a cassette already holds.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -48,9 +51,10 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     }
     let state = session::read_state(&root, &selected.run)?;
     if !may_go_on(&state) {
-        return complete(&root, &selected.run, &state, format);
+        return complete(&root, &selected.run, &state, format, options.unanchored);
     }
-    let wanted = Wanted::Again { run: selected.run.clone(), insist: options.insist };
+    let again = Again { insist: options.insist, unanchored: options.unanchored };
+    let wanted = Wanted::Again { run: selected.run.clone(), again };
     let manner = Manner::of(options.headless, options.json, options.detach);
     run::start(wanted, manner, &options.look, true, run::record(options.record.as_deref(), true)?)
 }
@@ -61,9 +65,9 @@ fn may_go_on(state: &RunState) -> bool {
 }
 
 /// The run is over. If the engine died before it could seal, that is made up for.
-fn complete(root: &StateRoot, run: &RunId, state: &RunState, format: Format) -> Outcome {
+fn complete(root: &StateRoot, run: &RunId, state: &RunState, format: Format, unanchored: bool) -> Outcome {
     if !session::is_sealed(root, run) {
-        session::seal_ended(root, run)?;
+        session::seal_ended(root, run, unanchored)?;
         if format == Format::Lines {
             text::line(format!("run {run} had ended without a seal; it is sealed now"));
         }

@@ -13,6 +13,8 @@ use crate::engine::hub::Hub;
 use crate::engine::means::{Means, Record};
 use crate::engine::places::StateRoot;
 use crate::engine::session::{Attendance, read_declaration};
+use crate::engine::signer;
+use crate::journal::{self, RunDir};
 use crate::machine::run::RunState;
 
 use super::headless::{Format, Headless};
@@ -132,6 +134,7 @@ pub fn headless_with(
             }
         }
         let cassette = opened.agents.cassette().cloned();
+        let run_dir = opened.session.run_dir.clone();
         let mut observer = Headless::new(format);
         let (hub, (orders, inbox)) = (Hub::default(), Orders::channel());
         if answers == Answers::Demo {
@@ -147,8 +150,16 @@ pub fn headless_with(
         if format == Format::Lines {
             tell(&state);
         }
+        unsigned(root, &run_dir);
         Ok(outcome::exit_code(&state))
     })
+}
+
+/// A run that ended without a signature says why.
+fn unsigned(root: &StateRoot, run_dir: &RunDir) {
+    if let (Ok(None), Err(why)) = (journal::read_envelope(run_dir), signer::key(root)) {
+        text::complaint(format!("the run is unsigned: {why}"));
+    }
 }
 
 fn tell(state: &RunState) {

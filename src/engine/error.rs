@@ -43,6 +43,8 @@ pub enum EngineError {
     Busy { message: String, hint: String },
     #[error("{message}\n  hint: {hint}")]
     Resumable { message: String, hint: String },
+    #[error("{message}\n  hint: {hint}")]
+    Unanchored { message: String, hint: String },
     #[error("internal error: {0}")]
     Internal(String),
 }
@@ -59,9 +61,10 @@ impl EngineError {
     /// What happened, and what to do where that is known: for whoever shows the two on lines of their own.
     pub fn parts(&self) -> (String, Option<String>) {
         match self {
-            Self::Usage { message, hint } | Self::Busy { message, hint } | Self::Resumable { message, hint } => {
-                (message.clone(), Some(hint.clone()))
-            }
+            Self::Usage { message, hint }
+            | Self::Busy { message, hint }
+            | Self::Resumable { message, hint }
+            | Self::Unanchored { message, hint } => (message.clone(), Some(hint.clone())),
             Self::Declaration(wrong) | Self::NeedInfo(wrong) => {
                 let hint = wrong.hint.clone();
                 (Diagnostic { hint: None, ..wrong.clone() }.to_string(), hint)
@@ -89,7 +92,7 @@ impl EngineError {
                 JournalError::Poisoned { .. } | JournalError::Io { .. } => code::IO,
                 JournalError::TooLarge { .. } | JournalError::Invalid { .. } | JournalError::Closed => code::INTERNAL,
             },
-            Self::Fold(_) => code::CORRUPT,
+            Self::Fold(_) | Self::Unanchored { .. } => code::CORRUPT,
             Self::NewerEvents { .. } => code::NEWER,
             Self::Declaration(_) | Self::Usage { .. } => code::USAGE,
             Self::NeedInfo(_) => code::NEED_INFO,

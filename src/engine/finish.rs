@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::evidence::render;
 use crate::evidence::store;
-use crate::journal::{Anchor, Anchors, HEAD_SUBJECT, RunDir, write_seal};
+use crate::journal::{Anchor, Anchors, HEAD_SUBJECT, RunDir, Subject, TREE_SUBJECT, sign_seal, unsign, write_seal};
 use crate::machine::run::RunState;
 use crate::model::digest::Digest;
 use crate::tool::process::{self, Marker};
@@ -14,6 +14,7 @@ use crate::tool::process::{self, Marker};
 use super::driver::Driver;
 use super::error::EngineError;
 use super::places::StateRoot;
+use super::signer;
 
 impl Driver<'_> {
     pub(super) async fn finish(self) -> Result<RunState, EngineError> {
@@ -38,13 +39,26 @@ pub(super) fn seal(
 ) -> Result<(), EngineError> {
     let files = render::everything(state, &run_dir.blobs())?;
     store::write_copies(workspace, &files)
-        .and_then(|_| store::write_synced(workspace, &files))
+        .and_then(|_| store::remove_outdated(workspace, &files))
+        .and_then(|()| store::write_synced(workspace, &files))
         .map_err(|e| EngineError::io("cannot write the evidence", workspace, e))?;
-    let mut subjects = vec![(HEAD_SUBJECT.to_owned(), head)];
-    subjects.extend(state.tree.map(|tree| ("workspace/tree".to_owned(), tree)));
-    subjects.extend(files.iter().map(|file| (file.path.clone(), Digest::of(&file.bytes))));
-    let sealed = write_seal(run_dir, subjects, predicate(state, next_seq))?;
-    let anchor = Anchor { seq: next_seq.saturating_sub(1), head, seal: Some(sealed) };
+    let mut subjects = vec![Subject::sha256(HEAD_SUBJECT, head)];
+    subjects.extend(state.tree.map(|tree| Subject::sha256(TREE_SUBJECT, tree)));
+    subjects.extend(state.value.git.commit().map(Subject::commit));
+    subjects.extend(files.iter().map(|file| Subject::sha256(file.path.clone(), Digest::of(&file.bytes))));
+    let mut predicate = predicate(state, next_seq);
+    // Without a key the run ends unsigned; the commands say why.
+    let key = signer::key(root).ok();
+    if let Some(key) = &key {
+        predicate["signer"] = json!(key.public().fingerprint());
+    }
+    // A signature of an earlier seal must not be found beside this one.
+    unsign(run_dir)?;
+    let sealed = write_seal(run_dir, &subjects, predicate)?;
+    if let Some(key) = &key {
+        sign_seal(run_dir, &sealed, key)?;
+    }
+    let anchor = Anchor { seq: next_seq.saturating_sub(1), head, seal: Some(Digest::of(&sealed)) };
     Anchors::in_root(root.path()).append(state.run().as_str(), &anchor)?;
     Ok(())
 }

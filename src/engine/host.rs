@@ -25,13 +25,13 @@ use super::observer::{Observer, Silent};
 use super::places::StateRoot;
 pub use super::resources::runtime;
 use super::resources::{self, exhausted};
-use super::session::{self, Attendance, Declaration, Session};
+use super::session::{self, Again, Attendance, Declaration, Session};
 use super::signals::{self, STOP_FILE, Signals};
 
 /// Which run is wanted.
 pub enum Wanted {
     New { workspace: PathBuf, declaration: Box<Declaration> },
-    Again { run: RunId, insist: bool },
+    Again { run: RunId, again: Again },
 }
 
 /// An open run, ready to be driven.
@@ -58,7 +58,7 @@ pub async fn open(
             let session = Session::create(root, &workspace, *declaration, attendance)?;
             Ok(Opened { session, agents })
         }
-        Wanted::Again { run, insist } => {
+        Wanted::Again { run, again } => {
             resources::enough()?;
             let state = session::read_state(root, &run)?;
             attendance.sandbox(state.loop_file())?;
@@ -77,7 +77,7 @@ pub async fn open(
             }
             // A missing key must not count as a try that got nowhere.
             let agents = Agents::prepare(state.loop_file(), &workspace, root.path(), &means).await?;
-            let session = Session::resume(root, &run, attendance, insist)?;
+            let session = Session::resume(root, &run, attendance, again)?;
             Ok(Opened { session, agents })
         }
     }

@@ -22,15 +22,8 @@ use super::driver::Driver;
 use super::error::EngineError;
 use super::people;
 
-/// What the engine writes beside prd.json.
-pub(super) const PROGRESS: &str = "progress.txt";
-pub(super) const LOG: &str = "loop/log.txt";
-pub(super) const ARCHIVE: &str = "loop/log.archive.txt";
-pub(super) const LAST_ERROR: &str = "loop/last_error.txt";
-/// All of them: no part of what is worked on.
-pub(super) const LEDGER: [&str; 5] = [LOG, ARCHIVE, LAST_ERROR, THEIRS, PROGRESS];
-/// The latest text of the file that was found and not believed.
-const THEIRS: &str = "loop/prd.theirs.json";
+pub(super) use crate::evidence::ours::{ARCHIVE, LAST_ERROR, LEDGER, LOG, PROGRESS, THEIRS};
+
 /// The longest note that is written for an item.
 const MAX_NOTE: usize = 500;
 

@@ -36,6 +36,7 @@ pub mod resources;
 pub mod secrecy;
 pub mod session;
 pub mod signals;
+pub mod signer;
 mod spend;
 mod tools;
 mod value;

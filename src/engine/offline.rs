@@ -29,7 +29,7 @@ pub fn answer(
     let workspace = session::workspace_of(&run_dir)?;
     let _claim = Claim::take(root, &workspace)?;
     let run_lock = RunLock::acquire(&path)?;
-    let (recovered, folded, _) = session::recover(&run_dir, &run_lock)?;
+    let (recovered, folded, _) = session::recover(root, &run_dir, &run_lock, false)?;
     let mut state = folded.ok_or_else(|| EngineError::usage("the run has no events", "start a new one"))?;
     let event = Event::from(answered);
     legal::legal(&state, &event).map_err(|why| EngineError::usage(why, "`nightloop inbox` shows what waits"))?;

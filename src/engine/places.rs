@@ -28,13 +28,24 @@ const MAX_CONFIG_BYTES: u64 = 256 * 1024;
 
 /// The variables whose values config.yaml calls secret: `secrets: { env: [NAME, …] }`.
 pub fn secret_variables() -> Vec<String> {
-    let Some(path) = config_dir().map(|dir| dir.join("config.yaml")) else { return Vec::new() };
-    let small = fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_CONFIG_BYTES);
-    let text = if small { fs::read_to_string(&path).unwrap_or_default() } else { String::new() };
-    let config: serde_yaml::Value = serde_yaml::from_str(&text).unwrap_or_default();
+    let config = config();
     let names = config.get("secrets").and_then(|secrets| secrets.get("env")).and_then(|env| env.as_sequence());
     let names = names.into_iter().flatten().filter_map(|name| name.as_str());
     names.take(MAX_SECRET_VARIABLES).map(str::to_owned).collect()
+}
+
+/// The key that config.yaml wants runs to be signed with: `signing: { key: FILE }`.
+pub fn signing_key() -> Option<PathBuf> {
+    let config = config();
+    config.get("signing")?.get("key")?.as_str().map(super::keys::expand)
+}
+
+/// config.yaml, as far as it can be read.
+fn config() -> serde_yaml::Value {
+    let Some(path) = config_dir().map(|dir| dir.join("config.yaml")) else { return serde_yaml::Value::default() };
+    let small = fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_CONFIG_BYTES);
+    let text = if small { fs::read_to_string(&path).unwrap_or_default() } else { String::new() };
+    serde_yaml::from_str(&text).unwrap_or_default()
 }
 
 /// The prompts of this operator: the shipped ones, with those in `prompts/<role>.md` in their place.
@@ -128,7 +139,8 @@ impl StateRoot {
     /// Did its engine die before the first event, so that there is nothing to show or to go on with?
     /// A run that an anchor names has begun, whatever is left of it.
     fn never_began(&self, run: &RunId) -> bool {
-        RunDir::never_began(&self.run(run)) && matches!(Anchors::in_root(&self.0).latest(run.as_str()), Ok(None))
+        RunDir::never_began(&self.run(run))
+            && Anchors::in_root(&self.0).of_run(run.as_str()).is_ok_and(|said| said.latest().is_none())
     }
 
     /// Takes away what engines that died before their first event left behind.

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::evidence::store;
 use crate::journal::{
-    self, Blobs, Draft, JournalError, Record, RunDir, RunLock, SystemClock, Tail, Writer, WriterOptions,
+    self, Anchor, Anchors, Blobs, Draft, JournalError, Record, RunDir, RunLock, SystemClock, Tail, Writer,
+    WriterOptions,
 };
 use crate::machine::batch::Batch;
 use crate::machine::event::{Event, REDUCER_VERSION, RunResumed, RunStarted};
@@ -44,6 +45,15 @@ pub struct Session {
     pub sandbox: Sandbox,
     _run_lock: RunLock,
     _claim: Claim,
+}
+
+/// What a person said about going on with a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Again {
+    /// Although several recoveries in a row got nowhere.
+    pub insist: bool,
+    /// Although the journal is not the one that was anchored.
+    pub unanchored: bool,
 }
 
 /// Is anybody expected to answer?
@@ -150,7 +160,10 @@ impl Session {
         let remembered = super::remembered::load(root, &workspace)?;
         let sandbox = open_sandbox(root, &workspace, &run, &declaration.file, in_force)?;
         let started = run_started(&run, declaration, patience, remembered, sandbox.in_force());
-        let run_dir = RunDir::create(&path, genesis(&run, &workspace, &started)?.as_bytes())?;
+        let genesis = genesis(&run, &workspace, &started)?;
+        // Before the run is there: one that has no anchor later has lost it.
+        Anchors::in_root(root.path()).begin(run.as_str(), Digest::of(genesis.as_bytes()))?;
+        let run_dir = RunDir::create(&path, genesis.as_bytes())?;
         journal::failpoint("run_genesis");
         remember_run(root, &workspace, &run)?;
         journal::failpoint("run_remembered");
@@ -175,8 +188,7 @@ impl Session {
     }
 
     /// Opens a run again, repairs a torn tail, and records that it goes on.
-    /// `insist` goes on although several recoveries in a row got nowhere.
-    pub fn resume(root: &StateRoot, run: &RunId, attendance: Attendance, insist: bool) -> Result<Self, EngineError> {
+    pub fn resume(root: &StateRoot, run: &RunId, attendance: Attendance, again: Again) -> Result<Self, EngineError> {
         let path = root.run(run);
         let run_dir = RunDir::open(&path)?;
         let workspace = workspace_of(&run_dir)?;
@@ -186,7 +198,7 @@ impl Session {
         // ours to end: nobody else has this run.
         process::sweep(Marker::Run(run.as_str()));
         claim.complete(&workspace)?;
-        let (recovered, folded, cut) = recover(&run_dir, &run_lock)?;
+        let (recovered, folded, cut) = recover(root, &run_dir, &run_lock, again.unanchored)?;
         let state = folded.ok_or_else(|| {
             EngineError::usage(
                 format!("run {run} was created but never started: its journal is empty"),
@@ -195,7 +207,7 @@ impl Session {
         })?;
         let in_force = attendance.sandbox(state.loop_file())?;
         not_weaker(&state, &in_force)?;
-        if state.stalled_resumes >= MAX_STALLED_RESUMES && !insist {
+        if state.stalled_resumes >= MAX_STALLED_RESUMES && !again.insist {
             return Err(EngineError::Resumable {
                 message: format!("run {run} was resumed {MAX_STALLED_RESUMES} times without getting any further"),
                 hint: "the engine ends at the same place each time: `nightloop status` shows where, \
@@ -279,31 +291,54 @@ impl Drop for Unborn<'_> {
     }
 }
 
-/// A new seal is written at the next halt; the old one vouches for an older head.
+/// A new seal is written at the next halt; the old one vouches for an older head. The signature goes first: one
+/// without its seal would be a contradiction.
 pub(super) fn set_seal_aside(run: &Path, next_seq: u64) -> Result<(), EngineError> {
-    let seal = run.join("seal.json");
-    if seal.exists() {
-        let kept = run.join(format!("seal-{next_seq}.json"));
-        fs::rename(&seal, &kept).map_err(|e| EngineError::io("cannot set the old seal aside", &seal, e))?;
+    for ending in ["dsse.json", "json"] {
+        let (seal, kept) = (run.join(format!("seal.{ending}")), run.join(format!("seal-{next_seq}.{ending}")));
+        if seal.exists() {
+            fs::rename(&seal, &kept).map_err(|e| EngineError::io("cannot set the old seal aside", &seal, e))?;
+        }
     }
     Ok(())
 }
 
-/// Repairs a torn tail and folds everything. The batch is what the last decision still lacks.
+/// Repairs a torn tail and folds everything. The batch is what the last decision still lacks. A journal that is not
+/// the one that was anchored is refused, unless a person said to go on `unanchored`.
 pub(super) fn recover(
+    root: &StateRoot,
     run_dir: &RunDir,
     lock: &RunLock,
+    unanchored: bool,
 ) -> Result<(journal::Recovered, Option<RunState>, Batch), EngineError> {
+    let anchors = Anchors::in_root(root.path());
+    let anchored = anchors.of_run(&run_dir.name())?;
+    let mut connection = anchored.connect(run_dir.genesis_digest());
     let mut folded: Option<RunState> = None;
     let mut batch = Batch::default();
     let recovered = journal::recover(run_dir, lock, &mut |record| {
         let invalid = |e: EngineError| JournalError::Invalid { detail: e.to_string() };
+        connection.see(record.seq, record.hash);
         if let Some(state) = folded.as_ref().filter(|_| record.kind != journal::SEGMENT_END) {
             let event = stamped(&record).map_err(invalid)?.event;
             batch.follow(state, playbook::of(state.loop_file().playbook), &event);
         }
         fold_record(&mut folded, &record).map_err(invalid)
     })?;
+    if let Some(why) = connection.broken() {
+        if !unanchored {
+            return Err(EngineError::Unanchored {
+                message: format!("run {} is not the one that was anchored: {why}", run_dir.name()),
+                hint: "`nightloop verify` says more; if you know why, `nightloop resume --unanchored` goes on with \
+                       the journal as it is"
+                    .to_owned(),
+            });
+        }
+        if let (true, Some(seq)) = (anchored.is_empty(), recovered.tail.next_seq.checked_sub(1)) {
+            // From here on it is anchored again, and `verify` says since when.
+            anchors.append(&run_dir.name(), &Anchor { seq, head: recovered.tail.head, seal: None })?;
+        }
+    }
     Ok((recovered, folded, batch))
 }
 
@@ -357,7 +392,7 @@ pub fn draft(iteration: Option<u32>, event: &Event) -> Result<Draft, EngineError
 /// Where keys are kept, as far as we know: no command may read there.
 pub fn key_places(declared: &LoopFile) -> Vec<PathBuf> {
     let keys = declared.agents.iter().filter_map(|(_, agent)| agent.api_key_file.as_deref().map(keys::expand));
-    keys.chain(super::places::config_dir()).collect()
+    keys.chain(super::places::config_dir()).chain(super::places::signing_key()).collect()
 }
 
 fn open_sandbox(
@@ -440,22 +475,29 @@ fn remember_run(root: &StateRoot, workspace: &Path, run: &RunId) -> Result<(), E
     Ok(journal::write_whole(&root.workspace(workspace), "run", format!("{run}\n").as_bytes())?)
 }
 
-/// Is the seal there, and does the latest anchor name it?
+/// Is the seal there, signed if it is to be, and does the latest anchor name it?
 pub fn is_sealed(root: &StateRoot, run: &RunId) -> bool {
-    let Ok(seal) = fs::read(root.run(run).join("seal.json")) else { return false };
-    let anchors = journal::Anchors::in_root(root.path());
-    let latest = anchors.latest(run.as_str()).ok().flatten();
-    latest.and_then(|anchor| anchor.seal) == Some(Digest::of(&seal))
+    let path = root.run(run);
+    let seal = RunDir::open(&path).and_then(|run_dir| Ok((journal::read_seal(&run_dir)?, run_dir)));
+    let Ok((Some(seal), run_dir)) = seal else { return false };
+    let signed = match journal::read_envelope(&run_dir) {
+        Ok(Some(envelope)) => envelope.check(&seal.bytes).is_ok(),
+        Ok(None) => seal.signer().is_none(),
+        Err(_) => false,
+    };
+    let anchored = Anchors::in_root(root.path()).of_run(run.as_str());
+    let named = anchored.is_ok_and(|anchored| anchored.latest().and_then(|anchor| anchor.seal) == Some(seal.digest));
+    signed && named
 }
 
 /// Renders and seals a run that ended while its engine died.
-pub fn seal_ended(root: &StateRoot, run: &RunId) -> Result<(), EngineError> {
+pub fn seal_ended(root: &StateRoot, run: &RunId, unanchored: bool) -> Result<(), EngineError> {
     let path = root.run(run);
     let run_dir = RunDir::open(&path)?;
     let workspace = workspace_of(&run_dir)?;
     let _claim = Claim::take(root, &workspace)?;
     let run_lock = RunLock::acquire(&path)?;
-    let (recovered, folded, _) = recover(&run_dir, &run_lock)?;
+    let (recovered, folded, _) = recover(root, &run_dir, &run_lock, unanchored)?;
     let state = folded.ok_or_else(|| EngineError::Internal("an ended run without events".to_owned()))?;
     // Another run may have written there since.
     store::archive_foreign(&workspace, run)

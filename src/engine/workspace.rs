@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+use crate::evidence::ours;
 use crate::evidence::render;
 use crate::journal;
 use crate::machine::compose;
@@ -17,9 +18,7 @@ use crate::model::canonical;
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
 use crate::model::learnings::{self, SpecVersion};
-use crate::model::loop_file::Playbook;
 use crate::model::northstar;
-use crate::model::value::VIEWS;
 use crate::workspace::document as people_document;
 use crate::workspace::plain::Durability;
 use crate::workspace::tree::{self, Pace, TreeSnapshot};
@@ -28,11 +27,8 @@ use super::diff;
 use super::driver::{Cutoff, Driver, Guarded};
 use super::error::EngineError;
 use super::git::effective;
-use super::items::LEDGER;
 use super::protect;
 
-/// What the engine itself writes is no artifact of an agent.
-const EXCLUDED: &[&str] = &["evidence/", ".git/", "scratch/STOP", "AGENTS.md"];
 /// A larger NORTHSTAR.md is refused by its parser; this only bounds the read.
 const MAX_NORTHSTAR_BYTES: usize = 2 << 20;
 /// A look at the workspace may take this long, and longer where the run has time left; then it hurries.
@@ -66,8 +62,7 @@ impl Driver<'_> {
     async fn snapshot(&mut self) -> Result<Option<(TreeSnapshot, Digest)>, EngineError> {
         let workspace = self.session.workspace.clone();
         let cache = self.tree_cache.take();
-        let playbook = self.session.state.loop_file().playbook;
-        let file = self.session.state.loop_file().prd().file.clone();
+        let excluded = ours::excluded(self.session.state.loop_file());
         let token = CancellationToken::new();
         let (stop, hurry) = (token.clone(), Instant::now() + self.total_time_left().max(LEAST_TIME));
         // Hashing a large tree must not hold up the watch for stop signals.
@@ -77,12 +72,7 @@ impl Driver<'_> {
                 false if Instant::now() > hurry => Pace::Hurry,
                 false => Pace::Walk,
             };
-            let own: Vec<&str> = match playbook {
-                Playbook::Value => VIEWS.to_vec(),
-                Playbook::Prd => std::iter::once(file.as_str()).chain(LEDGER).collect(),
-                Playbook::Swarm | Playbook::Micro => Vec::new(),
-            };
-            let excluded: Vec<&str> = EXCLUDED.iter().copied().chain(own).collect();
+            let excluded: Vec<&str> = excluded.iter().map(String::as_str).collect();
             let result = tree::snapshot(&workspace, &excluded, cache.as_ref(), &pace);
             let result = result.map_err(|e| EngineError::io("cannot read the workspace", &workspace, e));
             // What was remembered is as good as before for a look that came to nothing.

@@ -3,6 +3,8 @@
 //! Everything under `evidence/loop/` is a pure function of the folded run and its blobs. A difference
 //! between the two is tampering, and [`verify`] says where.
 
+pub mod ours;
+pub mod pack;
 mod passes;
 mod people;
 pub mod permit;
@@ -11,3 +13,4 @@ pub mod report;
 pub mod store;
 pub mod value;
 pub mod verify;
+mod within;

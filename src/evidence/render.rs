@@ -23,6 +23,9 @@ use super::value;
 /// The first version of the reducer whose runs have a usage file.
 const KNOWS_USAGE: u32 = 3;
 
+/// Files that a run may have for a while and not at its end: below the root of the evidence.
+pub const PASSING: [&str; 3] = ["inbox.md", "northstar_drift.log", "value/preconditions.md"];
+
 /// One rendered file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {

@@ -14,7 +14,7 @@ use crate::model::ids::RunId;
 use crate::workspace::plain::{self, Bits, Durability, Fault, Kind};
 use crate::workspace::tree::{self, TEMPORARY};
 
-use super::render::Rendered;
+use super::render::{self, Rendered};
 use super::value;
 
 /// Where earlier evidence goes.
@@ -76,6 +76,17 @@ pub fn mend_folders(workspace: &Path) -> io::Result<Mended> {
         }
     }
     Ok(mended)
+}
+
+/// Takes away what an earlier moment of the run rendered and its end does not.
+pub fn remove_outdated(workspace: &Path, files: &[Rendered]) -> io::Result<()> {
+    for name in render::PASSING.map(|name| format!("{EVIDENCE_ROOT}/{name}")) {
+        if !files.iter().any(|file| file.path == name) {
+            // What cannot be removed is no file of ours; `verify` names it.
+            let _ = plain::remove(workspace, &name);
+        }
+    }
+    Ok(())
 }
 
 /// Writes the copies of views that people look for in the workspace itself. A file of somebody else that stands there
@@ -147,8 +158,8 @@ pub fn archive_foreign(workspace: &Path, run: &RunId) -> io::Result<Option<PathB
     Err(io::Error::other("evidence/archive holds too many copies of one run"))
 }
 
-/// The places a run's evidence may be archived at, in the order they are taken.
-fn archive_names(name: &str) -> impl Iterator<Item = String> {
+/// The places a run's evidence may be archived at, from the workspace, in the order they are taken.
+pub fn archive_names(name: &str) -> impl Iterator<Item = String> {
     let first = format!("{ARCHIVE_ROOT}/{name}");
     let name = name.to_owned();
     std::iter::once(first).chain((2..10_000).map(move |number| format!("{ARCHIVE_ROOT}/{name}-{number}")))
@@ -156,8 +167,12 @@ fn archive_names(name: &str) -> impl Iterator<Item = String> {
 
 /// The run that wrote the evidence in a folder of the workspace.
 fn owner_of(workspace: &Path, folder: &str) -> Option<String> {
-    let file = plain::read(workspace, &format!("{folder}/manifest.json"), MAX_MANIFEST).ok()??;
-    let value: serde_json::Value = serde_json::from_slice(&file.bytes).ok()?;
+    owner_in(&plain::read(workspace, format!("{folder}/manifest.json"), MAX_MANIFEST).ok()??.bytes)
+}
+
+/// The run that a manifest is of.
+pub fn owner_in(manifest: &[u8]) -> Option<String> {
+    let value: serde_json::Value = serde_json::from_slice(manifest).ok()?;
     let id = RunId::parse(value.get("loop_id")?.as_str()?)?;
     Some(id.as_str().to_owned())
 }

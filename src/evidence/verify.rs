@@ -1,42 +1,38 @@
 //! `verify`: may this run be believed? Offline, read-only, trusting nobody.
 //!
 //! The chain is checked first, then the story it tells: every decision of the machine is made again from
-//! the facts before it and must come out the same; then what was rendered from it must still be there.
+//! the facts before it and must come out the same; then what was rendered from it must still be there ([`files`]).
+//! It says what is proven and what is not; who signed and whether that is somebody to trust, the caller says.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
-use crate::journal::{self, Blobs, JournalError, RunDir, read_seal, verify_chain};
+use crate::journal::{self, Blobs, ChainReport, JournalError, PublicKey, RunDir, verify_chain};
 use crate::machine::batch;
 use crate::machine::call::ToolPhase;
-use crate::machine::document::{self, EVIDENCE_ROOT};
+use crate::machine::document;
 use crate::machine::event::{Event, Text};
 use crate::machine::fold::{self, Stamped};
 use crate::machine::run::RunState;
 use crate::machine::step::{self, Input};
 use crate::model::decision::{Answer, Request};
 use crate::model::digest::Digest;
-use crate::model::learnings;
 use crate::model::stop::StopReason;
 use crate::playbook;
-use crate::workspace::document as plain_document;
-use crate::workspace::plain;
 
 use super::passes;
-use super::render;
-use super::store;
 
+mod files;
+mod held;
 mod tools;
-
-/// How much longer than it should be a file is read, to say where it differs.
-const MAX_LONGER: usize = 64 * 1024;
 
 /// How far the run can be believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Ok,
+    /// Something contradicts what was written.
     Tampered,
-    /// Nothing is wrong, but the run has no end yet.
+    /// Nothing contradicts, but the run has no end yet, or something that should be there is not.
     Incomplete,
 }
 
@@ -65,12 +61,41 @@ pub struct Verification {
     pub problems: Vec<Problem>,
     /// Why a run without problems is still not complete.
     pub incomplete: Vec<String>,
+    /// What is shown, one sentence each.
+    pub proven: Vec<String>,
+    /// What is not, though one might think so.
+    pub not_proven: Vec<String>,
+    pub sealed: bool,
+    /// The newest anchor names this head and seal, and none is missing.
+    pub anchored: bool,
+    /// Whose signature holds.
+    pub signer: Option<PublicKey>,
     pub state: Option<RunState>,
-    /// Rendered files that were compared.
+    /// Rendered files that were compared and are equal.
     pub files_compared: usize,
 }
 
 impl Verification {
+    fn of(chain: &ChainReport) -> Self {
+        let mut found = Self {
+            events: chain.events,
+            head: chain.head,
+            problems: chain.problems.iter().map(|p| Problem { place: p.place.clone(), what: p.what.clone() }).collect(),
+            incomplete: chain.incomplete.iter().map(|p| format!("{}: {}", p.place, p.what)).collect(),
+            proven: Vec::new(),
+            not_proven: chain.notes.clone(),
+            sealed: chain.sealed,
+            anchored: chain.anchored,
+            signer: chain.signer,
+            state: None,
+            files_compared: 0,
+        };
+        if let Some(torn) = &chain.torn_at {
+            found.miss(&torn.place, "the last line was cut by a crash; `nightloop resume` repairs it");
+        }
+        found
+    }
+
     pub fn verdict(&self) -> Verdict {
         if !self.problems.is_empty() {
             Verdict::Tampered
@@ -86,6 +111,8 @@ impl Verification {
 pub enum RenderedPlace {
     /// In this workspace, current or archived.
     Workspace(PathBuf),
+    /// In the folder of an unpacked run: its evidence, and nothing else of the workspace.
+    Packed(PathBuf),
     /// Not at hand, for example for a copied journal.
     Nowhere,
 }
@@ -93,18 +120,7 @@ pub enum RenderedPlace {
 /// Verifies a run directory.
 pub fn verify(run_dir: &RunDir, anchors: Option<&Path>, place: &RenderedPlace) -> Verification {
     let chain = verify_chain(run_dir, anchors);
-    let mut found = Verification {
-        events: chain.events,
-        head: chain.head,
-        problems: chain.problems.into_iter().map(|p| Problem { place: p.place, what: p.what }).collect(),
-        incomplete: Vec::new(),
-        state: None,
-        files_compared: 0,
-    };
-    if chain.torn {
-        let place = chain.torn_at.map_or_else(|| "journal".to_owned(), |torn| torn.place);
-        found.incomplete.push(format!("{place}: the last line was cut by a crash; `nightloop resume` repairs it"));
-    }
+    let mut found = Verification::of(&chain);
     if !found.problems.is_empty() {
         return found;
     }
@@ -112,17 +128,45 @@ pub fn verify(run_dir: &RunDir, anchors: Option<&Path>, place: &RenderedPlace) -
         found.incomplete.push("the run was created but never started".to_owned());
         return found;
     }
-    match Story::read(run_dir) {
-        Ok(state) => {
-            check_completeness(&state, chain.sealed, &mut found);
-            // Files are complete when the seal is: before that a run may be ahead of them.
-            let place = if chain.sealed { place } else { &RenderedPlace::Nowhere };
-            check_rendered(run_dir, &state, place, &mut found);
-            found.state = Some(state);
+    found.proven.push(format!("the chain: {} events, none changed, moved or left out", chain.events));
+    let (state, decisions) = match Story::read(run_dir) {
+        Ok(story) => story,
+        Err(problem) => {
+            found.problems.push(problem);
+            return found;
         }
-        Err(problem) => found.problems.push(problem),
+    };
+    found.proven.push(format!("the story: {decisions} decisions made again from the facts, all as recorded"));
+    check_completeness(&state, chain.sealed, &mut found);
+    // Files are complete when the seal is: before that a run may be ahead of them.
+    let place = if chain.sealed { place } else { &RenderedPlace::Nowhere };
+    files::check(run_dir, &state, place, &mut found);
+    limits_of_proof(&state, anchors.is_some(), &mut found);
+    if found.anchored && matches!(place, RenderedPlace::Packed(_)) {
+        let note =
+            "that the anchors are the true ones: they came in the same file, and only its signature vouches for them";
+        found.not_proven.push(note.to_owned());
     }
+    found.state = Some(state);
     found
+}
+
+/// What even a run without a flaw does not show.
+fn limits_of_proof(state: &RunState, compared: bool, found: &mut Verification) {
+    if found.signer.is_none() {
+        found.not_proven.push("who made it: the run is unsigned".to_owned());
+    }
+    match (found.anchored, compared) {
+        (true, _) => found.proven.push("the end: the newest anchor names this head and this seal".to_owned()),
+        (false, true) => found.not_proven.push("that this is the run that took place: it is unanchored".to_owned()),
+        (false, false) => {
+            let note = "that this is the run that took place: there are no anchors to compare it with";
+            found.not_proven.push(note.to_owned());
+        }
+    }
+    if let Some(open) = held::not_held(&state.started.sandbox) {
+        found.not_proven.push(format!("what commands did elsewhere: the sandbox did not hold {open}"));
+    }
 }
 
 /// Follows the events and makes every decision again.
@@ -133,16 +177,19 @@ struct Story {
     blobs: Blobs,
     seen_blobs: BTreeSet<Digest>,
     tools: tools::Tools,
+    /// Decisions that were made again.
+    decisions: u64,
 }
 
 impl Story {
-    fn read(run_dir: &RunDir) -> Result<RunState, Problem> {
+    fn read(run_dir: &RunDir) -> Result<(RunState, u64), Problem> {
         let mut story = Self {
             state: None,
             expected: VecDeque::new(),
             blobs: run_dir.blobs(),
             seen_blobs: BTreeSet::new(),
             tools: tools::Tools::new(),
+            decisions: 0,
         };
         for record in journal::read(run_dir) {
             let record = match record {
@@ -162,7 +209,9 @@ impl Story {
             let stamped = Stamped { seq: record.seq, ts: record.ts, mono_ms: record.mono_ms, boot: record.boot, event };
             story.take(&stamped).map_err(|what| Problem { place, what })?;
         }
-        story.state.ok_or_else(|| Problem { place: "journal".to_owned(), what: "it holds no events".to_owned() })
+        let decisions = story.decisions;
+        let state = story.state.map(|state| (state, decisions));
+        state.ok_or_else(|| Problem { place: "journal".to_owned(), what: "it holds no events".to_owned() })
     }
 
     fn take(&mut self, stamped: &Stamped) -> Result<(), String> {
@@ -172,7 +221,7 @@ impl Story {
             return Ok(());
         };
         check_announced(state, &stamped.event)?;
-        check_decision(state, &mut self.expected, &stamped.event)?;
+        self.decisions += u64::from(check_decision(state, &mut self.expected, &stamped.event)?);
         check_limits(state, &stamped.event)?;
         self.tools.check(state, &self.blobs, &stamped.event)?;
         passes::check_items(state, &self.blobs, &stamped.event)?;
@@ -207,8 +256,8 @@ fn check_announced(state: &RunState, event: &Event) -> Result<(), String> {
     if announced { Ok(()) } else { Err("it was never announced".to_owned()) }
 }
 
-/// A decision must be what the machine decides from the same facts.
-fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Event) -> Result<(), String> {
+/// A decision must be what the machine decides from the same facts. Was it one?
+fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Event) -> Result<bool, String> {
     let decided = match event {
         Event::StateEntered(_)
         | Event::NullChecked(_)
@@ -234,7 +283,7 @@ fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Even
         Event::GlowScored(scored) => {
             let accumulated = step::accumulate(state).ok_or("there is no certificate to score")?;
             return if accumulated.glow == scored.glow {
-                Ok(())
+                Ok(true)
             } else {
                 Err("the GLOW score does not follow from the facts".into())
             };
@@ -242,18 +291,26 @@ fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Even
         Event::LearningsRecorded(recorded) => {
             let accumulated = step::accumulate(state).ok_or("there is no certificate to learn from")?;
             return if accumulated.entry == recorded.entry && accumulated.review == recorded.review {
-                Ok(())
+                Ok(true)
             } else {
                 Err("the entry does not follow from the facts".into())
             };
         }
         Event::PlanWritten(written) => {
             let plan = document::digest(&document::plan(state));
-            return if plan == written.sha256 { Ok(()) } else { Err("the plan does not follow from the facts".into()) };
+            return if plan == written.sha256 {
+                Ok(true)
+            } else {
+                Err("the plan does not follow from the facts".into())
+            };
         }
         Event::ReportAccepted(accepted) => {
             let rendered = Digest::of(document::report(&accepted.report).as_bytes());
-            return if rendered == accepted.sha256 { Ok(()) } else { Err("the report differs from its digest".into()) };
+            return if rendered == accepted.sha256 {
+                Ok(true)
+            } else {
+                Err("the report differs from its digest".into())
+            };
         }
         Event::AgentFinished(_) if open_tool(state) => {
             return Err("an agent ends while a tool it called has no result".into());
@@ -308,13 +365,13 @@ fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Even
         if !(batch::passes(event) && expected.iter().all(|rest| batch::is_of_a_step(state, rest))) {
             expected.clear();
         }
-        return Ok(());
+        return Ok(false);
     }
     if expected.is_empty() {
         expected.extend(step::step(state, playbook::of(state.loop_file().playbook), Input::Proceed));
     }
     match expected.pop_front() {
-        Some(decision) if decision == *event => Ok(()),
+        Some(decision) if decision == *event => Ok(true),
         Some(decision) => Err(format!("from the facts before it follows `{}`, which differs", decision.kind())),
         None => Err("nothing is to be decided here".to_owned()),
     }
@@ -463,76 +520,4 @@ fn check_completeness(state: &RunState, sealed: bool, found: &mut Verification) 
 fn open_tool(state: &RunState) -> bool {
     let call = state.call.as_ref();
     call.is_some_and(|call| call.tools.iter().any(|tool| matches!(tool.phase, ToolPhase::Intended { .. })))
-}
-
-fn check_rendered(run_dir: &RunDir, state: &RunState, place: &RenderedPlace, found: &mut Verification) {
-    let files = match render::everything(state, &run_dir.blobs()) {
-        Ok(files) => files,
-        Err(error) => {
-            found.problems.push(Problem { place: "blobs".to_owned(), what: error.to_string() });
-            return;
-        }
-    };
-    check_seal_subjects(run_dir, &files, found);
-    let RenderedPlace::Workspace(workspace) = place else { return };
-    let Some(dir) = store::find(workspace, state.run()) else {
-        found.problems.push(Problem {
-            place: workspace.join(EVIDENCE_ROOT).display().to_string(),
-            what: "the evidence of this run is not there".to_owned(),
-        });
-        return;
-    };
-    for file in &files {
-        let relative = file.path.strip_prefix(EVIDENCE_ROOT).unwrap_or(&file.path);
-        let path = format!("{dir}/{}", relative.trim_start_matches('/'));
-        let problem = match plain::read(workspace, &path, file.bytes.len().saturating_add(MAX_LONGER)) {
-            Ok(Some(there)) if there.bytes == file.bytes => {
-                found.files_compared += 1;
-                continue;
-            }
-            Ok(Some(there)) => Problem {
-                place: format!("{} (byte {})", file.path, first_difference(&there.bytes, &file.bytes)),
-                what: "differs from what the journal says".to_owned(),
-            },
-            Ok(None) => Problem { place: file.path.clone(), what: "is not there".to_owned() },
-            Err(fault) => Problem { place: file.path.clone(), what: fault.to_string() },
-        };
-        found.problems.push(problem);
-    }
-    check_learnings(state, workspace, found);
-}
-
-fn first_difference(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).position(|(a, b)| a != b).unwrap_or(a.len().min(b.len()))
-}
-
-fn check_seal_subjects(run_dir: &RunDir, files: &[render::Rendered], found: &mut Verification) {
-    let Ok(Some(seal)) = read_seal(run_dir) else { return };
-    for file in files {
-        let digest = Digest::of(&file.bytes);
-        let sealed = seal.subjects.iter().find(|subject| subject.name == file.path).map(|subject| subject.digest);
-        if sealed != Some(digest) {
-            found.problems.push(Problem {
-                place: "seal.json".to_owned(),
-                what: format!("it does not vouch for {} as the journal renders it", file.path),
-            });
-        }
-    }
-}
-
-/// The run's block in AGENTS.md holds every entry, as recorded.
-fn check_learnings(state: &RunState, workspace: &Path, found: &mut Verification) {
-    if state.entries().is_empty() {
-        return;
-    }
-    let what = match plain_document::read(workspace, learnings::FILE, learnings::MAX_FILE) {
-        Err(why) => why,
-        Ok(file) => match learnings::extract(&file.unwrap_or_default(), state.run()) {
-            Ok(Some(block)) if block == state.learnings_document().as_bytes() => return,
-            Ok(Some(_)) => "the generated block differs from the journal".to_owned(),
-            Ok(None) => "the generated block of this run is missing".to_owned(),
-            Err(e) => e.to_string(),
-        },
-    };
-    found.problems.push(Problem { place: "AGENTS.md".to_owned(), what });
 }

@@ -1,4 +1,4 @@
-//! The truth on disk: a hash-chained, append-only journal, its blobs, lock, seal and anchor.
+//! The truth on disk: a hash-chained, append-only journal, its blobs, lock, seal, signature and anchors.
 //!
 //! Role: make events durable before anyone acts on them, and prove later that nothing was
 //! changed. Not its role: knowing what an event means. It sees a kind and a piece of JSON.
@@ -28,13 +28,16 @@ pub mod recovery;
 pub mod run_dir;
 mod scan;
 pub mod seal;
+pub mod signature;
+pub mod signers;
+pub mod ssh;
 mod storage;
 #[cfg(test)]
 mod tests;
 pub mod verify;
 pub mod writer;
 
-pub use anchor::{Anchor, Anchors};
+pub use anchor::{Anchor, Anchored, Anchors};
 pub use atomic::write as write_whole;
 pub use blobs::Blobs;
 pub use clock::{Clock, SystemClock, mono_ms};
@@ -47,6 +50,9 @@ pub use reader::read;
 pub use record::{Draft, Record};
 pub use recovery::{Recovered, Torn, recover};
 pub use run_dir::RunDir;
-pub use seal::{HEAD_SUBJECT, Seal, Subject, read_seal, write_seal};
+pub use seal::{COMMIT_SUBJECT, HEAD_SUBJECT, Seal, Subject, SubjectId, TREE_SUBJECT, read_seal, write_seal};
+pub use signature::{Envelope, read_envelope, sign_seal, unsign};
+pub use signers::Signers;
+pub use ssh::{PublicKey, SecretKey};
 pub use verify::{ChainReport, Problem, verify_chain};
 pub use writer::Writer;

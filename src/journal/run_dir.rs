@@ -14,6 +14,8 @@ use super::error::{JournalError, at};
 use super::failpoint::failpoint;
 use super::lines::MAX_LINE;
 use super::lock;
+use super::seal;
+use super::signature;
 use super::storage;
 use crate::model::digest::Digest;
 
@@ -104,6 +106,27 @@ impl RunDir {
     /// The directory's name, which is the run's id.
     pub fn name(&self) -> String {
         self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// The files that make up the run, by their names in it: what a copy needs. Locks, sockets, what is kept for the
+    /// last words and what recoveries set aside are none of them.
+    pub fn parts(&self) -> Result<Vec<(String, PathBuf)>, JournalError> {
+        let mut parts: Vec<(String, PathBuf)> = Vec::new();
+        for name in [GENESIS, seal::NAME, signature::NAME] {
+            let path = self.path.join(name);
+            if path.exists() {
+                parts.push((name.to_owned(), path));
+            }
+        }
+        for number in self.segments()? {
+            parts.push((format!("journal/{}", segment_name(number)), self.segment_path(number)));
+        }
+        for digest in self.blobs().list()? {
+            let path = self.blobs().path(&digest);
+            let name = path.strip_prefix(&self.path).unwrap_or(&path).to_string_lossy().into_owned();
+            parts.push((name, path));
+        }
+        Ok(parts)
     }
 
     pub(super) fn journal_dir(&self) -> PathBuf {

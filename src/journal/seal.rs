@@ -15,7 +15,7 @@ use super::error::JournalError;
 use super::run_dir::RunDir;
 use crate::model::digest::Digest;
 
-const NAME: &str = "seal.json";
+pub(super) const NAME: &str = "seal.json";
 const STATEMENT: &str = "https://in-toto.io/Statement/v1";
 const PREDICATE: &str = "https://nightloop.dev/halting-certificate/v1";
 /// The subject that names the hash of the last event. `verify_chain` looks for it.
@@ -23,11 +23,41 @@ pub const HEAD_SUBJECT: &str = "journal/head";
 /// Larger whole numbers do not survive every JSON reader.
 const MAX_INTEGER: u64 = 1 << 53;
 
+/// The subject that names the tree of the workspace at the end, as a blob.
+pub const TREE_SUBJECT: &str = "workspace/tree";
+/// The subject that names the commit of the run's own branch.
+pub const COMMIT_SUBJECT: &str = "git/commit";
+
 /// What a seal vouches for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
     pub name: String,
-    pub digest: Digest,
+    pub id: SubjectId,
+}
+
+/// What a subject is, in the words of in-toto's digest sets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SubjectId {
+    Sha256(Digest),
+    GitCommit(String),
+}
+
+impl Subject {
+    pub fn sha256(name: impl Into<String>, digest: Digest) -> Self {
+        Self { name: name.into(), id: SubjectId::Sha256(digest) }
+    }
+
+    pub fn commit(id: impl Into<String>) -> Self {
+        Self { name: COMMIT_SUBJECT.to_owned(), id: SubjectId::GitCommit(id.into()) }
+    }
+
+    fn to_json(&self) -> Value {
+        let digest = match &self.id {
+            SubjectId::Sha256(digest) => serde_json::json!({"sha256": digest.to_string()}),
+            SubjectId::GitCommit(id) => serde_json::json!({"gitCommit": id}),
+        };
+        serde_json::json!({"name": self.name, "digest": digest})
+    }
 }
 
 /// A seal as read from disk.
@@ -37,21 +67,33 @@ pub struct Seal {
     pub predicate: Value,
     /// Digest of the file, as noted in an anchor.
     pub digest: Digest,
+    /// The file as it is: what a signature signs.
+    pub bytes: Vec<u8>,
 }
 
 impl Seal {
+    /// What it says of a subject.
+    pub fn subject(&self, name: &str) -> Option<&SubjectId> {
+        self.subjects.iter().find(|subject| subject.name == name).map(|subject| &subject.id)
+    }
+
     /// The journal head it vouches for.
     pub fn head(&self) -> Option<Digest> {
-        self.subjects.iter().find(|subject| subject.name == HEAD_SUBJECT).map(|subject| subject.digest)
+        match self.subject(HEAD_SUBJECT) {
+            Some(SubjectId::Sha256(digest)) => Some(*digest),
+            Some(SubjectId::GitCommit(_)) | None => None,
+        }
+    }
+
+    /// The fingerprint of the key that is to sign it. Seals of older versions name none.
+    pub fn signer(&self) -> Option<&str> {
+        self.predicate.get("signer")?.as_str()
     }
 }
 
-/// Seals a run and returns the digest of the file. Replaces an older seal.
-pub fn write_seal(run: &RunDir, subjects: Vec<(String, Digest)>, predicate: Value) -> Result<Digest, JournalError> {
-    let subject: Vec<Value> = subjects
-        .into_iter()
-        .map(|(name, digest)| serde_json::json!({"name": name, "digest": {"sha256": digest.to_string()}}))
-        .collect();
+/// Seals a run and returns the bytes of the file. Replaces an older seal.
+pub fn write_seal(run: &RunDir, subjects: &[Subject], predicate: Value) -> Result<Vec<u8>, JournalError> {
+    let subject: Vec<Value> = subjects.iter().map(Subject::to_json).collect();
     let statement = serde_json::json!({
         "_type": STATEMENT,
         "subject": subject,
@@ -60,7 +102,7 @@ pub fn write_seal(run: &RunDir, subjects: Vec<(String, Digest)>, predicate: Valu
     });
     let bytes = canonical(&statement)?;
     atomic::write(run.path(), NAME, &bytes)?;
-    Ok(Digest::of(&bytes))
+    Ok(bytes)
 }
 
 /// The seal of a run, or `None` when it has none.
@@ -89,22 +131,32 @@ fn parse(bytes: &[u8]) -> Result<Seal, String> {
     let predicate = take("predicate")?;
     let Value::Array(subjects) = take("subject")? else { return Err("\"subject\" is not a list".to_owned()) };
     let subjects: Option<Vec<Subject>> = subjects.iter().map(subject).collect();
-    let subjects = subjects.ok_or("a subject is not a name with a SHA-256 digest")?;
+    let subjects = subjects.ok_or("a subject is not a name with a digest")?;
     match fields.keys().next() {
         Some(name) => Err(format!("unknown field \"{name}\"")),
-        None => Ok(Seal { subjects, predicate, digest: Digest::of(bytes) }),
+        None => Ok(Seal { subjects, predicate, digest: Digest::of(bytes), bytes: bytes.to_vec() }),
     }
 }
 
 fn subject(value: &Value) -> Option<Subject> {
     let fields = value.as_object().filter(|fields| fields.len() == 2)?;
     let digests = fields.get("digest")?.as_object().filter(|digests| digests.len() == 1)?;
-    let digest = digests.get("sha256")?.as_str()?.parse().ok()?;
-    Some(Subject { name: fields.get("name")?.as_str()?.to_owned(), digest })
+    let (kind, id) = digests.iter().next()?;
+    let id = match kind.as_str() {
+        "sha256" => SubjectId::Sha256(id.as_str()?.parse().ok()?),
+        "gitCommit" => SubjectId::GitCommit(id.as_str().filter(|id| is_commit(id))?.to_owned()),
+        _ => return None,
+    };
+    Some(Subject { name: fields.get("name")?.as_str()?.to_owned(), id })
+}
+
+/// Forty or sixty-four digits, as git's two kinds of names have.
+fn is_commit(id: &str) -> bool {
+    [40, 64].contains(&id.len()) && id.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// The one spelling of a value: RFC 8785 for what we allow in it.
-fn canonical(value: &Value) -> Result<Vec<u8>, JournalError> {
+pub(super) fn canonical(value: &Value) -> Result<Vec<u8>, JournalError> {
     let mut out = Vec::new();
     spell(value, &mut out)?;
     Ok(out)
@@ -179,7 +231,13 @@ mod tests {
         assert_eq!(read_seal(&run).unwrap(), None);
         let head = Digest::of(b"head");
         let predicate = json!({"b": 1, "a": ["x", null, true, -5], "é\u{1f600}": "\u{7}\"\\"});
-        let digest = write_seal(&run, vec![(HEAD_SUBJECT.to_owned(), head)], predicate.clone()).unwrap();
+        let bytes = write_seal(
+            &run,
+            &[Subject::sha256(HEAD_SUBJECT, head), Subject::commit("ab".repeat(20))],
+            predicate.clone(),
+        )
+        .unwrap();
+        let digest = Digest::of(&bytes);
         let seal = read_seal(&run).unwrap().unwrap();
         assert_eq!((seal.head(), &seal.predicate, seal.digest), (Some(head), &predicate, digest));
         let text = fs::read_to_string(run.path().join(NAME)).unwrap();
@@ -198,7 +256,7 @@ mod tests {
     fn numbers_that_readers_round_are_refused() {
         let (_dir, run) = run();
         for number in [json!(0.5), json!(1e300), json!((1u64 << 53) + 1)] {
-            assert!(matches!(write_seal(&run, vec![], json!({"n": number})), Err(JournalError::Invalid { .. })));
+            assert!(matches!(write_seal(&run, &[], json!({"n": number})), Err(JournalError::Invalid { .. })));
         }
         assert!(!run.path().join(NAME).exists());
     }
@@ -206,7 +264,7 @@ mod tests {
     #[test]
     fn any_other_spelling_is_refused() {
         let (_dir, run) = run();
-        write_seal(&run, vec![], json!({"n": 1})).unwrap();
+        write_seal(&run, &[], json!({"n": 1})).unwrap();
         let path = run.path().join(NAME);
         let good = fs::read_to_string(&path).unwrap();
         for bad in [

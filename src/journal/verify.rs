@@ -1,18 +1,21 @@
 //! Checking that a run on disk is what was written.
 //!
-//! Role: chain, numbers, segment ends, blobs, seal and anchors, with the place of each problem.
-//! Not its role: whether the events make sense (see `evidence`).
+//! Role: chain, numbers, segment ends, blobs, seal, signature and anchors, with the place of each
+//! problem. Not its role: whether the events make sense (see `evidence`).
 //! Invariants: changes nothing; finds every changed byte of the journal, of `genesis.json` (once
-//! there is an event) and of the blobs by itself. A changed word in the seal's predicate needs an
-//! anchor that names the seal: whoever can write the run could otherwise seal it anew.
+//! there is an event) and of the blobs by itself. A changed word in the seal's predicate needs a
+//! signature, or an anchor that names the seal: whoever can write the run could otherwise seal it
+//! anew. What contradicts is a problem; what is merely not there is incomplete.
 
 use std::path::Path;
 
-use super::anchor::{Anchor, Anchors};
+use super::anchor::{Anchor, Anchored, Anchors};
 use super::error::JournalError;
 use super::run_dir::RunDir;
 use super::scan::{Break, Scanner, Stop, Verdict};
-use super::seal::{self, HEAD_SUBJECT};
+use super::seal::{self, HEAD_SUBJECT, Seal};
+use super::signature;
+use super::ssh::PublicKey;
 use crate::model::digest::Digest;
 
 /// One thing that is not as it was written.
@@ -38,26 +41,110 @@ pub struct ChainReport {
     pub torn: bool,
     /// Where it is torn.
     pub torn_at: Option<Problem>,
+    /// What should be there and is not, or cannot be read any more, without contradicting anything.
+    pub incomplete: Vec<Problem>,
+    /// Damage in `anchors.log` that is none of this run's.
+    pub notes: Vec<String>,
+    /// Whether the newest anchor names this head and this seal, and none before it is missing.
+    pub anchored: bool,
+    /// Whose signature of the seal holds.
+    pub signer: Option<PublicKey>,
 }
+
+const ANCHORS: &str = "anchors.log";
 
 /// Checks a run, against the anchors in the file `anchors` if given.
 pub fn verify_chain(run: &RunDir, anchors: Option<&Path>) -> ChainReport {
     let mut problems = Vec::new();
-    let anchors = anchors.map_or(Ok(Vec::new()), |path| Anchors::at(path).of(&run.name()));
-    let anchors = anchors.unwrap_or_else(|error| {
-        problems.push(Problem { place: "anchors.log".to_owned(), what: error.to_string() });
-        Vec::new()
+    let anchored = anchors.map(|path| {
+        Anchors::at(path).of_run(&run.name()).unwrap_or_else(|error| {
+            problems.push(Problem { place: ANCHORS.to_owned(), what: error.to_string() });
+            Anchored::default()
+        })
     });
-    let mut report = walk(run, &anchors, problems);
+    let known = anchored.clone().unwrap_or_default();
+    if known.genesis.is_some_and(|genesis| genesis != run.genesis_digest()) {
+        let what = "it is not the one that the run's first anchor names".to_owned();
+        problems.push(Problem { place: "genesis.json".to_owned(), what });
+    }
+    let mut report = walk(run, &known.anchors, problems);
     check_blobs(run, &mut report.problems);
-    check_seal(run, anchors.last(), &mut report);
+    let seal = check_seal(run, known.latest(), &mut report);
+    check_signature(run, seal.as_ref(), &mut report);
+    if let Some(anchored) = anchored {
+        check_anchors(&anchored, seal.as_ref(), &mut report);
+    }
     report
+}
+
+/// Are all anchors there that there must have been?
+fn check_anchors(anchored: &Anchored, seal: Option<&Seal>, report: &mut ChainReport) {
+    let damage = anchored.damage();
+    let also = damage.as_ref().map_or_else(String::new, |damage| format!(" ({damage})"));
+    let mut missing = |place: String, what: String| {
+        report.incomplete.push(Problem { place, what: format!("{what}{also}") });
+    };
+    let sealed_by_it = |anchor: &&Anchor| anchor.seal.is_some() && anchor.seal == seal.map(|seal| seal.digest);
+    if anchored.is_empty() {
+        missing(ANCHORS.to_owned(), "it has no anchor of this run: the run is unanchored".to_owned());
+    } else if !anchored.gaps.is_empty() {
+        for (line, why) in &anchored.gaps {
+            missing(format!("{ANCHORS} line {line}"), why.clone());
+        }
+    } else if seal.is_some() && anchored.latest().filter(sealed_by_it).is_none() {
+        missing(ANCHORS.to_owned(), "no anchor of this run names its seal".to_owned());
+    } else if let Some(damage) = damage {
+        // The anchors of this run hang together from the first to the seal: it is somebody else's.
+        report.notes.push(format!("{ANCHORS}: {damage}; the anchors of this run hang together"));
+        report.anchored = seal.is_some();
+    } else {
+        report.anchored = seal.is_some();
+    }
+}
+
+/// Whose signature it is, where there is one.
+fn check_signature(run: &RunDir, seal: Option<&Seal>, report: &mut ChainReport) {
+    let problem = |what: String| Problem { place: signature::NAME.to_owned(), what };
+    let envelope = match signature::read_envelope(run) {
+        Ok(envelope) => envelope,
+        Err(error) => return report.problems.push(problem(detail(&error))),
+    };
+    let named = seal.and_then(Seal::signer);
+    match (seal, envelope) {
+        (Some(_), None) => {
+            let missing = named.map(|key| format!("it is missing: the seal is to be signed by {key}"));
+            report.incomplete.extend(missing.map(problem));
+        }
+        (Some(seal), Some(envelope)) => match envelope.check(&seal.bytes) {
+            Ok(()) if named.is_none_or(|named| named == envelope.key.fingerprint()) => {
+                report.signer = Some(envelope.key);
+            }
+            Ok(()) => {
+                let (by, named) = (envelope.key.fingerprint(), named.unwrap_or_default());
+                report.problems.push(problem(format!("it is signed by {by}, the seal names {named}")));
+            }
+            Err(what) => report.problems.push(problem(what)),
+        },
+        (None, Some(_)) => report.problems.push(problem("there is no seal that it could sign".to_owned())),
+        (None, None) => {}
+    }
 }
 
 /// The chain, and the anchors as their events pass.
 fn walk(run: &RunDir, anchors: &[Anchor], problems: Vec<Problem>) -> ChainReport {
     let head = run.genesis_digest();
-    let mut report = ChainReport { events: 0, head, sealed: false, problems, torn: false, torn_at: None };
+    let mut report = ChainReport {
+        events: 0,
+        head,
+        sealed: false,
+        problems,
+        torn: false,
+        torn_at: None,
+        incomplete: Vec::new(),
+        notes: Vec::new(),
+        anchored: false,
+        signer: None,
+    };
     let mut due: Vec<&Anchor> = anchors.iter().collect();
     due.sort_by_key(|anchor| anchor.seq);
     let mut due = due.into_iter().peekable();
@@ -136,7 +223,7 @@ fn check_blobs(run: &RunDir, problems: &mut Vec<Problem>) {
     }
 }
 
-fn check_seal(run: &RunDir, anchor: Option<&Anchor>, report: &mut ChainReport) {
+fn check_seal(run: &RunDir, anchor: Option<&Anchor>, report: &mut ChainReport) -> Option<Seal> {
     // An anchor of an older head names an older seal, which a resume has set aside.
     let anchored = anchor.filter(|anchor| anchor.seq + 1 >= report.events).and_then(|anchor| anchor.seal);
     let mut complain = |what: String| report.problems.push(Problem { place: "seal.json".to_owned(), what });
@@ -149,9 +236,12 @@ fn check_seal(run: &RunDir, anchor: Option<&Anchor>, report: &mut ChainReport) {
             if let Some(digest) = anchored.filter(|digest| kept != Some(*digest)) {
                 complain(format!("it is missing, an anchor names the seal {digest}"));
             }
-            return;
+            return None;
         }
-        Err(error) => return complain(detail(&error)),
+        Err(error) => {
+            complain(detail(&error));
+            return None;
+        }
     };
     if let Some(digest) = anchored.filter(|digest| *digest != seal.digest) {
         complain(format!("its digest is {}, an anchor names {digest}", seal.digest));
@@ -166,6 +256,7 @@ fn check_seal(run: &RunDir, anchor: Option<&Anchor>, report: &mut ChainReport) {
     report.sealed = true;
     // A run is sealed after its last event was acknowledged, so nothing can be torn behind it.
     report.problems.extend(report.torn_at.clone());
+    Some(seal)
 }
 
 fn problem(run: &RunDir, error: &JournalError) -> Problem {

@@ -178,6 +178,13 @@ pub struct GitState {
     pub starts: BTreeMap<u32, String>,
 }
 
+impl GitState {
+    /// The commit that the run's own branch is at.
+    pub fn commit(&self) -> Option<&str> {
+        self.facts.as_ref().filter(|facts| facts.branch.is_some())?.head.as_deref()
+    }
+}
+
 /// An iteration that a person took back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undone {

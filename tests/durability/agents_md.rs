@@ -76,7 +76,8 @@ fn a_symlink_stays_one_and_its_target_is_written() {
     assert!(fs::symlink_metadata(&path).unwrap().is_symlink());
     let written = fs::read(bench.workspace.join("docs/rules.md")).unwrap();
     assert_kept(&written, b"# Rules\n", &runs(&bench), "symlink");
-    bench.nightloop(&["verify"]).expect(0);
+    let verified = bench.nightloop(&["verify"]).expect(0);
+    assert!(verified.stdout.contains("AGENTS.md: the block of this run is the recorded one"), "{}", verified.stdout);
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn ended() -> (Bench, Chain) {
 /// What `verify` says about the forged journal when neither seal nor anchor is there.
 fn judge(bench: &Bench, chain: &Chain) -> Verification {
     chain.write();
-    let _ = fs::remove_file(bench.run_dir().join("seal.json"));
+    bench.unseal();
     verify(&RunDir::open(&bench.run_dir()).unwrap(), None, &RenderedPlace::Nowhere)
 }
 
@@ -163,7 +163,7 @@ fn the_anchor_alone_gives_a_rewritten_run_away() {
     let (from, to) = ("\"millis\":", "\"millis\":1");
     chain.change(seq, from, to);
     chain.write();
-    fs::remove_file(bench.run_dir().join("seal.json")).unwrap();
+    bench.unseal();
     let found = bench.nightloop(&["verify"]).expect(1);
     assert!(found.stdout.contains("anchor"), "{}", found.stdout);
 }

@@ -24,6 +24,7 @@ mod full_disk;
 mod harness;
 mod kill9;
 mod ownership;
+mod proofs;
 mod resume_edges;
 mod scarce;
 mod signals;

@@ -129,6 +129,7 @@ fn an_anchor_that_lags_behind_is_no_tampering() {
     assert_eq!(engine.end().0, 130);
     let (run, events) = (bench.run_dir(), bench.events().len());
     let (seal, aside) = (run.join("seal.json"), run.join(format!("seal-{events}.json")));
+    std::fs::rename(run.join("seal.dsse.json"), run.join(format!("seal-{events}.dsse.json"))).unwrap();
     std::fs::rename(&seal, &aside).unwrap();
     bench.nightloop(&["verify"]).expect(2);
     let kept = std::fs::read(&aside).unwrap();
@@ -140,8 +141,12 @@ fn an_anchor_that_lags_behind_is_no_tampering() {
     bench.nightloop(&["resume"]).expect(0);
     let anchors = bench.state.join("anchors.log");
     let text = std::fs::read_to_string(&anchors).unwrap();
-    let first: Vec<&str> = text.lines().take(1).collect();
-    assert_eq!(text.lines().count(), 2);
-    std::fs::write(&anchors, format!("{}\n", first[0])).unwrap();
+    // The beginning, the first seal, the second seal.
+    let first: Vec<&str> = text.lines().take(2).collect();
+    assert_eq!(text.lines().count(), 3);
+    std::fs::write(&anchors, format!("{}\n", first.join("\n"))).unwrap();
+    let found = bench.nightloop(&["verify"]).expect(2);
+    assert!(found.stdout.contains("no anchor of this run names its seal"), "{}", found.stdout);
+    bench.nightloop(&["resume"]).expect(0);
     bench.nightloop(&["verify"]).expect(0);
 }

@@ -8,7 +8,7 @@ use crate::support::Bench;
 
 /// Takes away what would tell at once.
 fn unsealed(ran: Ran) -> Bench {
-    fs::remove_file(ran.bench.run_dir().join("seal.json")).unwrap();
+    ran.bench.unseal();
     fs::remove_file(ran.bench.state.join("anchors.log")).unwrap();
     ran.bench.nightloop(&["verify"]).expect(2);
     ran.bench

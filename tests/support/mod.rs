@@ -102,6 +102,13 @@ impl Bench {
         runs.pop().unwrap()
     }
 
+    /// Takes the seal of the only run away, with its signature.
+    pub fn unseal(&self) {
+        for name in ["seal.json", "seal.dsse.json"] {
+            let _ = fs::remove_file(self.run_dir().join(name));
+        }
+    }
+
     /// All events of the only run: (type, data).
     pub fn events(&self) -> Vec<(String, Value)> {
         let mut events = Vec::new();

@@ -14,9 +14,9 @@ fn sealed() -> Scratch {
     }
     let (next, head) = writer.head();
     writer.close().unwrap();
-    let subjects = vec![(HEAD_SUBJECT.to_owned(), head), ("evidence".to_owned(), blob)];
-    let seal = write_seal(&scratch.run, subjects, json!({"verdict": "done", "events": next})).unwrap();
-    scratch.anchors().append("RUN", &Anchor { seq: next - 1, head, seal: Some(seal) }).unwrap();
+    let subjects = [Subject::sha256(HEAD_SUBJECT, head), Subject::sha256("evidence", blob)];
+    let seal = write_seal(&scratch.run, &subjects, json!({"verdict": "done", "events": next})).unwrap();
+    scratch.anchors().append("RUN", &Anchor { seq: next - 1, head, seal: Some(Digest::of(&seal)) }).unwrap();
     scratch
 }
 
@@ -85,7 +85,7 @@ fn a_rewritten_run_is_shown_by_its_anchor() {
     }
     let (_, head) = writer.head();
     writer.close().unwrap();
-    write_seal(&scratch.run, vec![(HEAD_SUBJECT.to_owned(), head)], json!({})).unwrap();
+    write_seal(&scratch.run, &[Subject::sha256(HEAD_SUBJECT, head)], json!({})).unwrap();
     assert!(verify_chain(&scratch.run, None).problems.is_empty());
     let places: Vec<String> = scratch.verify().problems.into_iter().map(|problem| problem.place).collect();
     assert_eq!(places, ["journal (seq 3)", "seal.json"]);
@@ -116,11 +116,11 @@ fn strange_files_among_the_blobs_are_named() {
 #[test]
 fn a_seal_of_another_run_does_not_fit() {
     let (one, two) = (sealed(), sealed());
-    write_seal(&two.run, vec![(HEAD_SUBJECT.to_owned(), Digest::of(b"other"))], json!({})).unwrap();
+    write_seal(&two.run, &[Subject::sha256(HEAD_SUBJECT, Digest::of(b"other"))], json!({})).unwrap();
     fs::copy(two.run.path().join("seal.json"), one.run.path().join("seal.json")).unwrap();
     let problems = verify_chain(&one.run, None).problems;
     assert_eq!(problems.len(), 1);
     assert!(problems[0].what.contains("vouches for"), "{problems:?}");
-    write_seal(&two.run, vec![], json!({})).unwrap();
+    write_seal(&two.run, &[], json!({})).unwrap();
     assert!(verify_chain(&two.run, None).problems[0].what.contains("no subject"));
 }
