@@ -43,6 +43,8 @@ use crate::engine::error::EngineError;
 use crate::engine::offline;
 use crate::engine::places::StateRoot;
 use crate::engine::session;
+#[cfg(target_os = "linux")]
+use crate::tool::launcher;
 use crate::tool::reaper;
 
 /// Runs agent loops until there is proof that they are done, or a recorded reason to stop.
@@ -105,6 +107,10 @@ enum Command {
     /// Ends what a killed engine left behind. Started by the engine itself.
     #[command(name = reaper::SUBCOMMAND, hide = true)]
     Reap { marker: String },
+    /// Starts commands inside the sandbox. Started by the engine itself.
+    #[cfg(target_os = "linux")]
+    #[command(name = launcher::SUBCOMMAND, hide = true)]
+    Launch { engine: u32 },
 }
 
 /// Parses the arguments, runs the command, returns the exit code.
@@ -117,6 +123,8 @@ pub fn main() -> ExitCode {
             return if error.use_stderr() { ExitCode::from(64) } else { ExitCode::SUCCESS };
         }
     };
+    #[cfg(target_os = "linux")]
+    launcher::ourselves();
     let here = arguments.directory;
     let Some(command) = arguments.command else { return finish(console(&here)) };
     let result = match command {
@@ -143,6 +151,8 @@ pub fn main() -> ExitCode {
         Command::Completions(options) => completions::main(&options),
         Command::Man => completions::man(),
         Command::Reap { marker } => return reaper::reap_main(&marker),
+        #[cfg(target_os = "linux")]
+        Command::Launch { engine } => return launcher::inside::main(engine),
     };
     finish(result)
 }

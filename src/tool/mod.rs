@@ -13,8 +13,11 @@ pub mod document;
 mod edit;
 mod files;
 mod inputs;
+#[cfg(target_os = "linux")]
+pub mod launcher;
 pub mod lookup;
 pub mod permission;
+mod pipes;
 pub mod plain;
 pub mod process;
 pub mod reaper;

@@ -19,7 +19,7 @@
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -176,11 +176,14 @@ pub(super) fn only_allowed_env(command: &mut Command) {
     command.env("GIT_TERMINAL_PROMPT", "0");
 }
 
-/// Builds the command, or says why it cannot be started.
-pub(super) fn build(spec: &mut CommandSpec, call: &str) -> Result<Command, String> {
+/// Builds the command without its open files, or says why it cannot be started.
+pub(super) fn build(spec: &CommandSpec, call: &str) -> Result<Command, String> {
     let Some((program, arguments)) = spec.argv.split_first() else {
         return Err("the command is empty; name a program".to_owned());
     };
+    if spec.argv.iter().any(|word| word.contains('\0')) {
+        return Err(format!("cannot start {program:?}: a NUL byte cannot be passed to a program"));
+    }
     if !spec.cwd.is_dir() {
         return Err(format!("the working directory {} does not exist or is no directory", spec.cwd.display()));
     }
@@ -199,12 +202,6 @@ pub(super) fn build(spec: &mut CommandSpec, call: &str) -> Result<Command, Strin
         command.env(name, value);
     }
     command.env(RUN_VAR, &spec.run_marker).env(ENGINE_VAR, engine_id()).env(CALL_VAR, call);
-    let stdin = if spec.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
-    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // Taken, not copied: our copy would keep the pipes open after the command's end.
-    if let Some(wires) = spec.wires.take() {
-        command.stdin(wires.stdin).stdout(wires.stdout);
-    }
     Ok(command)
 }
 
