@@ -93,7 +93,13 @@ pub async fn drive(
     process::become_subreaper();
     let Opened { session, agents } = opened;
     let run = session.state.run().clone();
-    let reaper = reaper::start().map_err(|e| EngineError::Internal(format!("the reaper cannot start: {e}")))?;
+    let reaper = reaper::start().map_err(|error| match process::exhausted(&error) {
+        Some(resource) => EngineError::Resumable {
+            message: format!("RESOURCE_EXHAUSTED: the reaper cannot start: {error}; {resource}"),
+            hint: "make room for it, then `nightloop resume`".to_owned(),
+        },
+        None => EngineError::Internal(format!("the reaper cannot start: {error}")),
+    })?;
     let signals = Signals::listen(&session.workspace)
         .map_err(|e| EngineError::Internal(format!("cannot listen for signals: {e}")))?;
     hub.grown(session.state.next_seq);

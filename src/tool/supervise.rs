@@ -41,7 +41,7 @@ pub(super) fn supervise(mut spec: CommandSpec, stop: PipeReader) -> ProcessOutco
     let _here = sweep::Presence::new();
     let mut child = match start(&mut spec, &call) {
         Ok(child) => child,
-        Err(why) => return ProcessOutcome::without_output(End::NotStarted(why)),
+        Err(end) => return ProcessOutcome::without_output(end),
     };
     let leader = child.id();
     let since = sweep::start_time(leader);
@@ -104,7 +104,7 @@ pub(super) fn supervise(mut spec: CommandSpec, stop: PipeReader) -> ProcessOutco
 fn supervise_launched(mut spec: CommandSpec, pool: &Pool, call: &str, stop: &PipeReader) -> ProcessOutcome {
     let (running, ends) = match start_launched(&mut spec, pool, call) {
         Ok(started) => started,
-        Err(why) => return ProcessOutcome::without_output(End::NotStarted(why)),
+        Err(end) => return ProcessOutcome::without_output(end),
     };
     let mut pipes = Pipes::new(ends, &spec);
     let limited = spec.confinement.as_ref().is_some_and(|worn| !worn.lacks(Layer::Limits));
@@ -142,10 +142,10 @@ fn supervise_launched(mut spec: CommandSpec, pool: &Pool, call: &str, stop: &Pip
 
 /// Starts the command, and gives our ends of its pipes.
 #[cfg(target_os = "linux")]
-fn start_launched<'a>(spec: &mut CommandSpec, pool: &'a Pool, call: &str) -> Result<(Call<'a>, Ends), String> {
+fn start_launched<'a>(spec: &mut CommandSpec, pool: &'a Pool, call: &str) -> Result<(Call<'a>, Ends), End> {
     let wires = spec.wires.take();
     patiently(spec, |spec| {
-        let command = process::build(spec, call).map_err(Refused::Before)?;
+        let command = process::build(spec, call).map_err(|why| Refused::Before(End::NotStarted(why)))?;
         let launch = || -> io::Result<(Call<'a>, Ends)> {
             let request = Request::of(&command);
             let (stderr, to_stderr) = io::pipe()?;
@@ -173,9 +173,9 @@ fn start_launched<'a>(spec: &mut CommandSpec, pool: &'a Pool, call: &str) -> Res
 }
 
 /// Starts the command ourselves.
-fn start(spec: &mut CommandSpec, call: &str) -> Result<Child, String> {
+fn start(spec: &mut CommandSpec, call: &str) -> Result<Child, End> {
     patiently(spec, |spec| {
-        let mut command = process::build(spec, call).map_err(Refused::Before)?;
+        let mut command = process::build(spec, call).map_err(|why| Refused::Before(End::NotStarted(why)))?;
         let stdin = if spec.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Taken, not copied: our copy would keep the pipes open after the command's end. So there is one try only.
@@ -192,7 +192,7 @@ fn start(spec: &mut CommandSpec, call: &str) -> Result<Child, String> {
 /// Why a command did not start.
 enum Refused {
     /// Trying again is of no use.
-    Before(String),
+    Before(End),
     Then(io::Error),
 }
 
@@ -202,7 +202,7 @@ enum Refused {
 fn patiently<T>(
     spec: &mut CommandSpec,
     mut start: impl FnMut(&mut CommandSpec) -> Result<T, Refused>,
-) -> Result<T, String> {
+) -> Result<T, End> {
     const TRIES: u32 = 5;
     const FIRST_PAUSE: Duration = Duration::from_millis(5);
     let mut tries = 0;
@@ -210,7 +210,7 @@ fn patiently<T>(
         tries += 1;
         match start(spec) {
             Ok(started) => return Ok(started),
-            Err(Refused::Before(why)) => return Err(why),
+            Err(Refused::Before(end)) => return Err(end),
             Err(Refused::Then(error)) => {
                 if tries >= TRIES || !may_pass(&error, spec.confinement.is_some()) {
                     return Err(why_not(spec, &error));
@@ -232,8 +232,11 @@ fn may_pass(error: &io::Error, is_confined: bool) -> bool {
 }
 
 /// A start error, in words that tell what to do.
-fn why_not(spec: &CommandSpec, error: &io::Error) -> String {
+fn why_not(spec: &CommandSpec, error: &io::Error) -> End {
     let program = spec.argv.first().map_or("", String::as_str);
+    if process::exhausted(error).is_some() {
+        return End::failed(&format!("cannot start {program:?}"), error);
+    }
     let hint = match error.kind() {
         _ if spawn::was_not_ready(error) => "the sandbox could not be put up around it",
         io::ErrorKind::NotFound => "is it installed, and in PATH?",
@@ -241,7 +244,7 @@ fn why_not(spec: &CommandSpec, error: &io::Error) -> String {
         io::ErrorKind::ArgumentListTooLong => "the command is too long; put it in a file and run that",
         _ => "the system refused to start it",
     };
-    format!("cannot start {program:?}: {error}; {hint}")
+    End::NotStarted(format!("cannot start {program:?}: {error}; {hint}"))
 }
 
 /// A timeout too long to add to the clock is as good as a year.

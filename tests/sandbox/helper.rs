@@ -154,22 +154,22 @@ fn raise(way: &str) -> bool {
     let mode = Mode::from_raw_mode(0o4755);
     let new = OFlags::CREATE | OFlags::WRONLY;
     let name = c"raised";
-    let done = match way {
+    match way {
         "chmod" if cfg!(target_arch = "x86_64") => {
             // SAFETY: the name ends in a zero byte and outlives the call.
-            return unsafe { syscall(90, c"mine".as_ptr(), 0o4755) } == 0;
+            (unsafe { syscall(90, c"mine".as_ptr(), 0o4755) }) == 0
         }
         "creat" if cfg!(target_arch = "x86_64") => {
             // SAFETY: the same.
-            return unsafe { syscall(85, name.as_ptr(), 0o4755) } >= 0;
+            (unsafe { syscall(85, name.as_ptr(), 0o4755) }) >= 0
         }
         "open" if cfg!(target_arch = "x86_64") => {
             // SAFETY: the same.
-            return unsafe { syscall(2, name.as_ptr(), 0o101, 0o4755) } >= 0;
+            (unsafe { syscall(2, name.as_ptr(), 0o101, 0o4755) }) >= 0
         }
         "fchmodat2" => {
             // SAFETY: the same.
-            return unsafe { syscall(452, -100, c"mine".as_ptr(), 0o4755, 0) } == 0;
+            (unsafe { syscall(452, -100, c"mine".as_ptr(), 0o4755, 0) }) == 0
         }
         "fchmod" => std::fs::File::open("mine").is_ok_and(|file| rustix::fs::fchmod(file, mode).is_ok()),
         "chmod" | "fchmodat" => rustix::fs::chmodat(CWD, "mine", mode, AtFlags::empty()).is_ok(),
@@ -189,8 +189,7 @@ fn raise(way: &str) -> bool {
             rustix::fs::setxattr("mine", "security.capability", &value, XattrFlags::empty()).is_ok()
         }
         _ => true,
-    };
-    done
+    }
 }
 
 /// A program that exists in memory only is confined like any other.

@@ -169,16 +169,32 @@ fn what_is_replaced_is_sealed_again() {
     }
 }
 
+/// A file that whoever started the engine left open is not handed on.
+#[test]
+fn open_files_of_ours_stay_ours() {
+    use rustix::fs::{Mode, OFlags};
+    use std::os::fd::AsRawFd;
+    stage::ready();
+    for without in [None, Some(Layer::Launcher)] {
+        let stage = Stage::set();
+        let victim = rustix::fs::open(stage.path("outside/victim"), OFlags::RDWR, Mode::empty()).unwrap();
+        let script = format!("ls -l /proc/self/fd | grep victim; echo x >&{0} && echo through", victim.as_raw_fd());
+        let outcome = stage.perform(&Case::new("open file", script), without);
+        assert_eq!(String::from_utf8_lossy(&outcome.stdout.bytes), "", "{without:?}");
+        assert_eq!(fs::read_to_string(stage.path("outside/victim")).unwrap(), "victim\n");
+    }
+}
+
 /// An engine of the real program whose check leaves a process and waits.
 struct Engine {
     child: Child,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
     token: String,
 }
 
 impl Engine {
     /// `None`, said aloud, where another user cannot be had.
-    fn start(escape: &str, as_nobody: bool) -> Option<Self> {
+    fn start(check: &str, as_nobody: bool) -> Option<Self> {
         const NOBODY: u32 = 65_534;
         let folder = tempfile::Builder::new().prefix("engine-").tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
@@ -186,7 +202,7 @@ impl Engine {
         fs::create_dir_all(&work).unwrap();
         fs::create_dir_all(&state).unwrap();
         let token = format!("9{}", std::process::id()) + &format!("{:04}", stage::next());
-        let check = format!("{}\nexec sleep 600{token}\n", escape.replace("@TOKEN@", &token));
+        let check = check.replace("@TOKEN@", &token);
         for (name, text) in [
             ("loop.yaml", include_str!("../durability/fixture/loop.yaml")),
             ("NORTHSTAR.md", include_str!("../durability/fixture/NORTHSTAR.md")),
@@ -221,7 +237,11 @@ impl Engine {
         command.env("NIGHTLOOP_STATE_DIR", &state).env("NIGHTLOOP_TEST_DISK_PERCENT", "10");
         let log = fs::File::create(root.join("log")).unwrap();
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
-        Some(Self { child: command.spawn().unwrap(), _folder: folder, token })
+        Some(Self { child: command.spawn().unwrap(), folder, token })
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
     fn marked(&self) -> Vec<u32> {
@@ -241,8 +261,7 @@ impl Engine {
             ended = self.child.try_wait().unwrap();
             ended.is_some() || self.marked().len() >= 2
         });
-        let log = fs::read_to_string(self._folder.path().join("log")).unwrap_or_default();
-        assert!(ended.is_none(), "the engine ended by itself: {log}");
+        assert!(ended.is_none(), "the engine ended by itself: {}", self.log());
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         let deadline = Instant::now() + Duration::from_secs(10);
@@ -270,7 +289,8 @@ fn has(program: &str) -> bool {
 
 fn killed_engines_leave_nothing(as_nobody: bool) {
     for escape in ESCAPES.iter().filter(|script| !script.contains("perl") || has("perl")) {
-        let Some(engine) = Engine::start(escape, as_nobody) else { return };
+        let check = format!("{escape}\nexec sleep 600@TOKEN@\n");
+        let Some(engine) = Engine::start(&check, as_nobody) else { return };
         assert_eq!(engine.killed(), Vec::<u32>::new(), "{escape}");
     }
 }

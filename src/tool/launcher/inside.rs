@@ -158,11 +158,6 @@ fn attend(leader: Pid, socket: &UnixStream) -> io::Result<()> {
     // To the group of number 1, negated: the system's way to say everybody in here but ourselves. Whoever is about to
     // fork gets it first, so once is enough.
     let _ = rustix::process::kill_process_group(Pid::INIT, Signal::KILL);
-    loop {
-        match rustix::process::wait(WaitOptions::empty()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(_) => break,
-        }
-    }
+    while let Ok(_) | Err(rustix::io::Errno::INTR) = rustix::process::wait(WaitOptions::empty()) {}
     wire::send(socket, Kind::Clean, &[], &[])
 }

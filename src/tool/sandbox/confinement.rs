@@ -141,7 +141,7 @@ mod linux {
     /// How a command comes to wear it.
     pub(super) enum Way {
         /// It puts everything on between fork and exec.
-        Worn(Worn),
+        Worn(Box<Worn>),
         /// It is started by a process that stands in the cage already.
         Launched(Pool),
     }
@@ -159,7 +159,7 @@ mod linux {
             let mounts = level.mounts && without != Some(Layer::Mounts);
             let own_network = policy.network == NetworkDecl::Loopback && without != Some(Layer::Network);
             worn.spaces = Spaces::ready(policy, level.user, mounts, own_network)?;
-            Ok(Self::Worn(worn))
+            Ok(Self::Worn(Box::new(worn)))
         }
     }
 
@@ -202,13 +202,13 @@ mod linux {
         /// Only namespaces, to find out whether they can be had.
         pub(in crate::tool::sandbox) fn only(policy: Policy, spaces: Spaces) -> Self {
             let worn = Worn { spaces: Some(spaces), ..Worn::default() };
-            Self { policy, without: None, way: Way::Worn(worn) }
+            Self { policy, without: None, way: Way::Worn(Box::new(worn)) }
         }
 
         /// For the children of a launcher, which stands in the namespaces already.
         pub(in crate::tool) fn inside(setup: Setup) -> Result<Self, String> {
             let worn = Worn::ready(&setup.policy, setup.level, setup.without, true)?;
-            Ok(Self { policy: setup.policy, without: setup.without, way: Way::Worn(worn) })
+            Ok(Self { policy: setup.policy, without: setup.without, way: Way::Worn(Box::new(worn)) })
         }
 
         /// Who starts its commands; `None` where we do it ourselves.
