@@ -46,6 +46,8 @@ use crate::engine::places::StateRoot;
 use crate::engine::resources;
 use crate::engine::session;
 use crate::model::safe::Safe;
+#[cfg(target_os = "linux")]
+use crate::tool::launcher;
 use crate::tool::reaper;
 use crate::workspace::plain;
 
@@ -113,6 +115,10 @@ enum Command {
     /// Ends what a killed engine left behind. Started by the engine itself.
     #[command(name = reaper::SUBCOMMAND, hide = true)]
     Reap { marker: String },
+    /// Starts commands inside the sandbox. Started by the engine itself.
+    #[cfg(target_os = "linux")]
+    #[command(name = launcher::SUBCOMMAND, hide = true)]
+    Launch { engine: u32 },
 }
 
 /// Parses the arguments, runs the command, returns the exit code.
@@ -130,6 +136,8 @@ pub fn main() -> ExitCode {
             return code;
         }
     };
+    #[cfg(target_os = "linux")]
+    launcher::ourselves();
     let here = arguments.directory;
     let Some(command) = arguments.command else { return finish(console(&here)) };
     let result = match command {
@@ -158,6 +166,8 @@ pub fn main() -> ExitCode {
         Command::Completions(options) => completions::main(&options),
         Command::Man => completions::man(),
         Command::Reap { marker } => return reaper::reap_main(&marker),
+        #[cfg(target_os = "linux")]
+        Command::Launch { engine } => return launcher::inside::main(engine),
     };
     finish(result)
 }

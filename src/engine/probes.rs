@@ -27,6 +27,14 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Removed interface items that are named in the record.
 const MAX_REMOVED: usize = 50;
 
+/// A machine without processes, memory or open files says nothing about the work. Not recorded: the probe runs again
+/// on resume.
+fn enough(outcome: &ProcessOutcome) -> Result<(), EngineError> {
+    let End::Exhausted(why) = &outcome.end else { return Ok(()) };
+    let hint = "make room for it, then `nightloop resume`".to_owned();
+    Err(EngineError::Resumable { message: format!("RESOURCE_EXHAUSTED: {why}"), hint })
+}
+
 impl Driver<'_> {
     pub(super) async fn run_probe(&mut self, phase: Phase, probe: Probe) -> Result<(), EngineError> {
         let (argv, timeout) = self.command_of(&probe)?;
@@ -43,6 +51,7 @@ impl Driver<'_> {
             // Not recorded: it tells nothing about the workspace, and runs again on resume.
             Guarded::Stopped(_) => return Ok(()),
         };
+        enough(&outcome)?;
         let outcome = self.believed(&probe, self.clean_process(outcome))?;
         let mut result = self.probe_result(&probe, &outcome)?;
         if probe == Probe::ApiSurface && phase == Phase::Gate {
@@ -87,6 +96,7 @@ impl Driver<'_> {
             // Not recorded: it tells nothing about the workspace, and runs again on resume.
             Guarded::Stopped(_) => return Ok(()),
         };
+        outcomes.iter().try_for_each(enough)?;
         let mut finished = Vec::new();
         for (probe, outcome) in probes.into_iter().zip(outcomes) {
             let outcome = self.believed(&probe, self.clean_process(outcome))?;
@@ -252,7 +262,7 @@ impl Driver<'_> {
                 End::Signaled(signal) => ProbeEnd::Signaled(*signal),
                 End::TimedOut => ProbeEnd::TimedOut,
                 End::Cancelled => ProbeEnd::Cancelled,
-                End::NotStarted(why) => ProbeEnd::NotStarted(flatten(why)),
+                End::NotStarted(why) | End::Exhausted(why) => ProbeEnd::NotStarted(flatten(why)),
             },
             output: output_digest,
             stdout_sha256: outcome.stdout.sha256,

@@ -11,8 +11,11 @@ mod capture;
 mod edit;
 mod files;
 mod inputs;
+#[cfg(target_os = "linux")]
+pub mod launcher;
 pub mod lookup;
 pub mod permission;
+mod pipes;
 pub mod process;
 pub mod reaper;
 pub mod registry;

@@ -19,7 +19,7 @@
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -97,6 +97,31 @@ pub enum End {
     Cancelled,
     /// Why, with a hint.
     NotStarted(String),
+    /// Not started either, but for want of processes, memory or open files: which says nothing about the command.
+    Exhausted(String),
+}
+
+impl End {
+    /// Something that a command needs could not be had.
+    pub(super) fn failed(what: &str, error: &std::io::Error) -> Self {
+        match exhausted(error) {
+            Some(resource) => Self::Exhausted(format!("{what}: {error}; {resource}")),
+            None => Self::NotStarted(format!("{what}: {error}")),
+        }
+    }
+}
+
+/// Which resource ran out, if that is what an error says.
+pub fn exhausted(error: &std::io::Error) -> Option<&'static str> {
+    use rustix::io::Errno;
+    let number = super::spawn::NotReady::parts(error).1.map(Errno::from_raw_os_error)?;
+    match number {
+        Errno::AGAIN => Some("there are no more processes or threads for this user (`ulimit -u`)"),
+        Errno::NOMEM => Some("there is no more memory"),
+        Errno::MFILE => Some("this process has too many open files (`ulimit -n`)"),
+        Errno::NFILE => Some("the machine has too many open files"),
+        _ => None,
+    }
 }
 
 /// A command's end and what it wrote.
@@ -125,7 +150,7 @@ pub async fn run(spec: CommandSpec, cancel: &CancellationToken) -> ProcessOutcom
     let (stopped, stop) = match std::io::pipe() {
         Ok(ends) => ends,
         Err(error) => {
-            return not_started(format!("cannot make a pipe: {error}; too many open files?"));
+            return ProcessOutcome::without_output(End::failed("cannot make a pipe", &error));
         }
     };
     let (report, mut outcome) = tokio::sync::oneshot::channel();
@@ -135,7 +160,7 @@ pub async fn run(spec: CommandSpec, cancel: &CancellationToken) -> ProcessOutcom
     };
     let thread = std::thread::Builder::new().name("command".to_owned()).spawn(supervise);
     if let Err(error) = thread {
-        return not_started(format!("cannot start a thread: {error}; too many processes?"));
+        return ProcessOutcome::without_output(End::failed("cannot start a thread", &error));
     }
     let received = tokio::select! {
         biased;
@@ -176,11 +201,14 @@ pub(super) fn only_allowed_env(command: &mut Command) {
     command.env("GIT_TERMINAL_PROMPT", "0");
 }
 
-/// Builds the command, or says why it cannot be started.
-pub(super) fn build(spec: &mut CommandSpec, call: &str) -> Result<Command, String> {
+/// Builds the command without its open files, or says why it cannot be started.
+pub(super) fn build(spec: &CommandSpec, call: &str) -> Result<Command, String> {
     let Some((program, arguments)) = spec.argv.split_first() else {
         return Err("the command is empty; name a program".to_owned());
     };
+    if spec.argv.iter().any(|word| word.contains('\0')) {
+        return Err(format!("cannot start {program:?}: a NUL byte cannot be passed to a program"));
+    }
     if !spec.cwd.is_dir() {
         return Err(format!("the working directory {} does not exist or is no directory", spec.cwd.display()));
     }
@@ -199,12 +227,6 @@ pub(super) fn build(spec: &mut CommandSpec, call: &str) -> Result<Command, Strin
         command.env(name, value);
     }
     command.env(RUN_VAR, &spec.run_marker).env(ENGINE_VAR, engine_id()).env(CALL_VAR, call);
-    let stdin = if spec.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
-    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // Taken, not copied: our copy would keep the pipes open after the command's end.
-    if let Some(wires) = spec.wires.take() {
-        command.stdin(wires.stdin).stdout(wires.stdout);
-    }
     Ok(command)
 }
 

@@ -22,6 +22,8 @@ mod files;
 #[cfg(target_os = "linux")]
 mod limits;
 #[cfg(target_os = "linux")]
+pub(super) mod setup;
+#[cfg(target_os = "linux")]
 pub(super) mod spaces;
 
 use std::path::{Path, PathBuf};
@@ -31,6 +33,8 @@ use super::process::Access;
 use crate::model::loop_file::{NetworkDecl, SandboxDecl, SandboxMode};
 
 pub use confinement::{Confinement, Layer};
+#[cfg(target_os = "linux")]
+pub(super) use level::assume;
 pub use level::{Level, SandboxLevel, detect, level};
 pub use policy::{Grounds, Policy};
 

@@ -39,7 +39,7 @@ pub(super) async fn bash(ctx: &ToolContext, input: Bash) -> Result<ToolOutcome, 
         End::Signaled(signal) => (format!("[killed by signal {signal}]"), None),
         End::TimedOut => (format!("[timed out after {} s and was killed]", timeout.as_secs_f32()), None),
         End::Cancelled => ("[cancelled]".to_owned(), None),
-        End::NotStarted(why) => return Err(why.clone()),
+        End::NotStarted(why) | End::Exhausted(why) => return Err(why.clone()),
     };
     // A first shell that could not start the second writes to its own stderr; so do we when we end the command.
     let aside = String::from_utf8_lossy(&outcome.stderr.bytes).into_owned();

@@ -1,7 +1,7 @@
 //! Starts a child in its own session, and remembers which children have a waiter.
 //!
-//! This is the only place in the crate with `unsafe`: `pre_exec` has no safe form, nor have the two
-//! system calls about namespaces. It does not watch or end the child; `process` and `reaper` do,
+//! This is the only place in the crate with `unsafe`: `pre_exec` and `fork` have no safe form, nor have the system
+//! calls about namespaces and groups of processes. It does not watch or end the child; `process` and `reaper` do,
 //! nor decide what the child wears; `sandbox` does.
 //!
 //! Invariants:
@@ -38,6 +38,7 @@ pub(super) enum Step {
     Ids,
     Loopback,
     PrivateMounts,
+    OwnProc,
     WritableMounts,
     HiddenMounts,
     ReadOnlyMounts,
@@ -50,12 +51,13 @@ pub(super) enum Step {
 }
 
 impl Step {
-    const ALL: [(Self, &'static str); 14] = [
+    const ALL: [(Self, &'static str); 15] = [
         (Self::Session, "a session of its own"),
         (Self::Namespaces, "namespaces"),
         (Self::Ids, "the maps of users"),
         (Self::Loopback, "the loopback network"),
         (Self::PrivateMounts, "mounts of its own"),
+        (Self::OwnProc, "a /proc of its own"),
         (Self::WritableMounts, "the writable places"),
         (Self::HiddenMounts, "the hidden places"),
         (Self::ReadOnlyMounts, "the read-only rest"),
@@ -70,6 +72,12 @@ impl Step {
     /// In the child: this comes next.
     pub(super) fn begin(self) {
         STEP.store(self as u8, Ordering::Relaxed);
+    }
+
+    /// The one that was begun last in this process.
+    #[cfg(target_os = "linux")]
+    pub(super) fn latest() -> u8 {
+        STEP.load(Ordering::Relaxed)
     }
 }
 
@@ -99,6 +107,8 @@ pub(super) fn spawn(
         rustix::process::setsid()?;
         let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
         rustix::process::setrlimit(rustix::process::Resource::Core, none)?;
+        #[cfg(target_os = "linux")]
+        keep_files();
         if let Some(confinement) = &confinement {
             confinement.enter(folder.as_deref())?;
         }
@@ -144,7 +154,26 @@ pub(super) fn spawn(
 /// A child could not get ready for its program.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct NotReady(String);
+pub(super) struct NotReady(String, u8, Option<i32>);
+
+impl NotReady {
+    /// An error, with the step it belongs to; as it is where that was the program's own start.
+    pub(super) fn at(step: u8, error: io::Error) -> io::Error {
+        match Step::ALL.iter().find(|(known, _)| *known as u8 == step) {
+            Some((_, name)) if !name.is_empty() => {
+                let why = format!("{name} could not be put in place ({error})");
+                io::Error::new(error.kind(), Self(why, step, error.raw_os_error()))
+            }
+            _ => error,
+        }
+    }
+
+    /// The step and the system's number of an error, to be told to another process.
+    pub(super) fn parts(error: &io::Error) -> (u8, Option<i32>) {
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Self>());
+        inner.map_or((0, error.raw_os_error()), |Self(_, step, number)| (*step, *number))
+    }
+}
 
 /// Was it the getting ready that failed, not the program?
 pub(super) fn was_not_ready(error: &io::Error) -> bool {
@@ -155,14 +184,7 @@ pub(super) fn was_not_ready(error: &io::Error) -> bool {
 fn explain(error: io::Error, tell: &mut io::PipeReader) -> io::Error {
     let mut byte = [0];
     let said = tell.read(&mut byte).unwrap_or(0) == 1;
-    let step = Step::ALL.iter().find(|(step, _)| said && *step as u8 == byte[0]);
-    match step {
-        Some((_, name)) if !name.is_empty() => {
-            let why = format!("{name} could not be put in place ({error})");
-            io::Error::new(error.kind(), NotReady(why))
-        }
-        _ => error,
-    }
+    NotReady::at(if said { byte[0] } else { 0 }, error)
 }
 
 /// Forgets a child after its waiter has its exit status.
@@ -181,6 +203,59 @@ pub(super) fn unshare(flags: rustix::thread::UnshareFlags) -> rustix::io::Result
     // SAFETY: unsound only for a table of open files that other threads use; that flag is never in
     // here, and a forked child has one thread.
     unsafe { rustix::thread::unshare_unsafe(flags) }
+}
+
+/// No program gets a file of ours beyond the first three, not even one that whoever started us left open: it would lead
+/// out of any cage.
+#[cfg(target_os = "linux")]
+fn keep_files() {
+    use std::ffi::{c_long, c_uint};
+    unsafe extern "C" {
+        fn syscall(number: c_long, ...) -> c_long;
+    }
+    const CLOSE_RANGE: c_long = 436;
+    const FROM: c_uint = 3;
+    const ON_EXEC: c_uint = 4;
+    // SAFETY: the number names a call with these three numbers; it marks files to be closed by exec, and closes none
+    // now. Kernels before 5.11 refuse, and things are as they were.
+    unsafe { syscall(CLOSE_RANGE, FROM, c_uint::MAX, ON_EXEC) };
+}
+
+/// Splits this process in two; `None` in the new one. For a launcher, which is a program of its own with one thread.
+#[cfg(target_os = "linux")]
+pub(super) fn fork() -> io::Result<Option<rustix::process::Pid>> {
+    unsafe extern "C" {
+        fn fork() -> std::ffi::c_int;
+    }
+    // SAFETY: a launcher starts no thread, so nothing can be held by one that is missing in the copy.
+    match unsafe { fork() } {
+        0 => Ok(None),
+        pid => rustix::process::Pid::from_raw(pid.max(0)).map(Some).ok_or_else(io::Error::last_os_error),
+    }
+}
+
+/// Sends a signal to the group that a process leads. By its handle where the kernel can (6.9), so that the number
+/// cannot have passed to a stranger; else by number, right after a look at the handle.
+#[cfg(target_os = "linux")]
+pub(super) fn signal_group(leader: std::os::fd::BorrowedFd<'_>, pid: u32, signal: rustix::process::Signal) {
+    use std::ffi::{c_int, c_long, c_uint, c_void};
+    use std::os::fd::AsRawFd;
+    unsafe extern "C" {
+        fn syscall(number: c_long, ...) -> c_long;
+    }
+    const PIDFD_SEND_SIGNAL: c_long = 424;
+    const TO_THE_GROUP: c_uint = 4;
+    let handle: c_int = leader.as_raw_fd();
+    let nothing: *const c_void = std::ptr::null();
+    // SAFETY: the number names a call with these four arguments; it may be given no information, and follows none.
+    let sent = unsafe { syscall(PIDFD_SEND_SIGNAL, handle, signal.as_raw(), nothing, TO_THE_GROUP) };
+    let unknown = sent != 0 && io::Error::last_os_error().kind() == io::ErrorKind::InvalidInput;
+    if unknown
+        && !super::pipes::is_readable(leader, std::time::Duration::ZERO)
+        && let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw)
+    {
+        let _ = rustix::process::kill_process_group(pid, signal);
+    }
 }
 
 /// What becomes of mounts.

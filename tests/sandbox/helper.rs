@@ -81,6 +81,24 @@ fn act(words: &[&str]) -> String {
             let served = listener.accept().is_ok() && client.join().unwrap();
             if served { "served".to_owned() } else { "not served".to_owned() }
         }
+        ["raise", way] => through(raise(way)),
+        ["affinity", pid] => {
+            let mut first = rustix::thread::CpuSet::new();
+            first.set(0);
+            through(rustix::thread::sched_setaffinity(to_pid(pid), &first).is_ok())
+        }
+        ["scheduler", pid] => {
+            const BATCH: i64 = 3;
+            let number = if cfg!(target_arch = "aarch64") { 119 } else { 144 };
+            let parameter = 0_i32;
+            // SAFETY: the kernel reads one number behind the pointer, which lives until the call is over.
+            let result = unsafe { syscall(number, pid.parse::<i64>().unwrap(), BATCH, &raw const parameter) };
+            through(result >= 0)
+        }
+        ["io", pid] => {
+            let number = if cfg!(target_arch = "aarch64") { "30" } else { "251" };
+            through(call(number, &["1", pid, "24576"]).0 >= 0)
+        }
         ["memfd", target] => memfd(target),
         ["threads"] => threads(),
         ["files"] => files(),
@@ -124,6 +142,54 @@ fn call(number: &str, arguments: &[&str]) -> (c_long, i32) {
     // SAFETY: the corpus names calls and plain numbers; a pointer is always null, which the kernel does not follow.
     let result = unsafe { syscall(value(number), a, b, c, d, e, f) };
     (result, std::io::Error::last_os_error().raw_os_error().unwrap_or(0))
+}
+
+fn to_pid(text: &str) -> Option<rustix::process::Pid> {
+    rustix::process::Pid::from_raw(text.parse().unwrap())
+}
+
+/// Gives a file the bit that runs it as its owner; is the file then so?
+fn raise(way: &str) -> bool {
+    use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, XattrFlags};
+    let mode = Mode::from_raw_mode(0o4755);
+    let new = OFlags::CREATE | OFlags::WRONLY;
+    let name = c"raised";
+    match way {
+        "chmod" if cfg!(target_arch = "x86_64") => {
+            // SAFETY: the name ends in a zero byte and outlives the call.
+            (unsafe { syscall(90, c"mine".as_ptr(), 0o4755) }) == 0
+        }
+        "creat" if cfg!(target_arch = "x86_64") => {
+            // SAFETY: the same.
+            (unsafe { syscall(85, name.as_ptr(), 0o4755) }) >= 0
+        }
+        "open" if cfg!(target_arch = "x86_64") => {
+            // SAFETY: the same.
+            (unsafe { syscall(2, name.as_ptr(), 0o101, 0o4755) }) >= 0
+        }
+        "fchmodat2" => {
+            // SAFETY: the same.
+            (unsafe { syscall(452, -100, c"mine".as_ptr(), 0o4755, 0) }) == 0
+        }
+        "fchmod" => std::fs::File::open("mine").is_ok_and(|file| rustix::fs::fchmod(file, mode).is_ok()),
+        "chmod" | "fchmodat" => rustix::fs::chmodat(CWD, "mine", mode, AtFlags::empty()).is_ok(),
+        "creat" | "open" | "openat" => rustix::fs::openat(CWD, name, new, mode).is_ok(),
+        "openat2" => rustix::fs::openat2(CWD, name, new, mode, ResolveFlags::empty()).is_ok(),
+        "mknod" => rustix::fs::mknodat(CWD, name, FileType::RegularFile, mode, 0).is_ok(),
+        "nameless" => rustix::fs::openat(CWD, ".", OFlags::TMPFILE | OFlags::RDWR, mode).is_ok_and(|file| {
+            use std::os::fd::AsRawFd;
+            let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+            rustix::fs::linkat(CWD, path, CWD, name, AtFlags::SYMLINK_FOLLOW).is_ok()
+        }),
+        "capability" => {
+            // Version 2, effective; all of the first word permitted.
+            let mut value = [0_u8; 20];
+            value[..4].copy_from_slice(&0x0200_0001_u32.to_le_bytes());
+            value[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
+            rustix::fs::setxattr("mine", "security.capability", &value, XattrFlags::empty()).is_ok()
+        }
+        _ => true,
+    }
 }
 
 /// A program that exists in memory only is confined like any other.

@@ -43,6 +43,11 @@ fn calls() {
     gets_through("call: userfaultfd", Layer::Calls);
     gets_through("call: io_uring_setup", Layer::Calls);
     gets_through("limit: hiding from the sweep", Layer::Calls);
+    gets_through("raised: chmod", Layer::Calls);
+    gets_through("raised: call: openat", Layer::Calls);
+    gets_through("raised: call: nameless, then linked", Layer::Calls);
+    gets_through("run otherwise: parameters, by call", Layer::Calls);
+    gets_through("run otherwise: scheduler, by call", Layer::Calls);
 }
 
 #[test]

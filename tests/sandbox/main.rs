@@ -14,10 +14,12 @@ mod escapes;
 mod files;
 mod helper;
 mod kernel;
+mod launcher;
 mod layers;
 mod lifetime;
 mod network;
 mod ordinary;
+mod raised;
 mod secrets;
 mod stage;
 
@@ -31,6 +33,7 @@ fn corpus() -> Vec<Case> {
     cases.extend(kernel::cases());
     cases.extend(network::cases());
     cases.extend(lifetime::cases());
+    cases.extend(raised::cases());
     cases
 }
 
@@ -45,5 +48,14 @@ fn the_corpus_is_held() {
     assert_eq!(names.len(), all, "two cases have one name");
     // `NIGHTLOOP_CASE=text`: only those with it in their name.
     let wanted = std::env::var("NIGHTLOOP_CASE").unwrap_or_default();
-    stage::hold_all(cases.into_iter().filter(|case| case.name.contains(&wanted)).collect());
+    stage::hold_all(cases.into_iter().filter(|case| case.name.contains(&wanted)).collect(), None);
+}
+
+/// Where no launcher can be had, the rest holds what concerns processes as well as it can.
+#[test]
+fn processes_are_held_without_a_launcher() {
+    let mut cases = escapes::cases();
+    cases.extend(lifetime::cases());
+    cases.extend(raised::cases());
+    stage::hold_all(cases, Some(nightloop::tool::sandbox::Layer::Launcher));
 }

@@ -77,11 +77,22 @@ impl Case {
     }
 }
 
+/// Says which program is a launcher, before anybody asks for the level: this test is none.
+pub fn ready() {
+    nightloop::tool::launcher::program(env!("CARGO_BIN_EXE_nightloop"));
+}
+
 /// Commands of several cases at once share this; a case that must be alone has it for itself.
 static ROOM: RwLock<()> = RwLock::new(());
 
+/// The whole room.
+pub fn alone() -> std::sync::RwLockWriteGuard<'static, ()> {
+    ROOM.write().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Runs all cases, some at a time, and fails with the list of those that were not held.
-pub fn hold_all(cases: Vec<Case>) {
+pub fn hold_all(cases: Vec<Case>, without: Option<Layer>) {
+    ready();
     process::become_subreaper();
     let level = level();
     assert!(level.holds_files() && level.seccomp && level.holds_signals(), "this machine cannot enforce the sandbox");
@@ -93,7 +104,7 @@ pub fn hold_all(cases: Vec<Case>) {
                 loop {
                     let Some(case) = queue.lock().unwrap().pop() else { break };
                     let started = std::time::Instant::now();
-                    if let Err(why) = attempt(&case, None) {
+                    if let Err(why) = attempt(&case, without) {
                         failures.lock().unwrap().push(format!("{}: {why}", case.name));
                     }
                     // For whoever wonders where the time goes: `--nocapture`.
@@ -119,7 +130,7 @@ pub fn attempt(case: &Case, without: Option<Layer>) -> Result<(), String> {
 }
 
 /// Counts for names that occur once.
-fn next() -> usize {
+pub fn next() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
@@ -182,8 +193,14 @@ impl Stage {
         stage
     }
 
+    /// One whose room the caller has for itself.
+    pub fn within() -> Self {
+        Self::bare()
+    }
+
     /// One whose room is somebody else's concern.
     fn bare() -> Self {
+        ready();
         let folder = tempfile::Builder::new().prefix("hostile-").tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         for dir in ["ws/sub", "home/plain", "outside/dir", "state/runs/R/journal", "other/.git/hooks", "scratch"] {
@@ -264,19 +281,37 @@ impl Stage {
     }
 
     pub fn perform(&self, case: &Case, without: Option<Layer>) -> ProcessOutcome {
+        self.perform_until(case, without, &CancellationToken::new())
+    }
+
+    pub fn perform_until(&self, case: &Case, without: Option<Layer>, stop: &CancellationToken) -> ProcessOutcome {
+        self.perform_in(case, self.confinement(case, without), stop)
+    }
+
+    pub fn confinement(&self, case: &Case, without: Option<Layer>) -> Arc<Confinement> {
         let policy = self.policy(case);
         let confinement = match without {
             Some(layer) => Confinement::without(policy, layer),
             None => Confinement::build(policy),
         };
+        Arc::new(confinement.unwrap())
+    }
+
+    pub fn confinement_sealing(&self, case: &Case, name: &str) -> Arc<Confinement> {
+        let mut policy = self.policy(case);
+        policy.sealed = vec![self.path(name)];
+        Arc::new(Confinement::build(policy).unwrap())
+    }
+
+    pub fn perform_in(&self, case: &Case, worn: Arc<Confinement>, stop: &CancellationToken) -> ProcessOutcome {
         let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
         let argv = [shell, "-c", &self.script(&case.script)].map(str::to_owned).to_vec();
         let mut spec = CommandSpec::new(argv, self.path("ws"), &self.marker);
         spec.env = vec![("HOME".to_owned(), self.path("home").to_str().unwrap().to_owned())];
         spec.timeout = case.timeout;
         spec.keep_bytes = 64 * 1024;
-        spec.confinement = Some(Arc::new(confinement.unwrap()));
-        run(spec)
+        spec.confinement = Some(worn);
+        run_until(spec, stop)
     }
 
     /// Everything outside that a command could change: content, mode, owner, time.
@@ -303,6 +338,9 @@ impl Stage {
         }
         if case.must_time_out && !matches!(out.end, End::TimedOut | End::Signaled(_)) {
             return Err(format!("ended by itself with {:?}: {tail}", out.end));
+        }
+        if let Some(path) = raised(&self.path("ws")) {
+            return Err(format!("{} gives its owner's rights away", path.display()));
         }
         let after = self.snapshot();
         if after != *before {
@@ -360,8 +398,12 @@ impl Stage {
 }
 
 pub fn run(spec: CommandSpec) -> ProcessOutcome {
+    run_until(spec, &CancellationToken::new())
+}
+
+fn run_until(spec: CommandSpec, stop: &CancellationToken) -> ProcessOutcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(process::run(spec, &CancellationToken::new()))
+    runtime.block_on(process::run(spec, stop))
 }
 
 fn look(path: &Path, found: &mut BTreeMap<PathBuf, String>) {
@@ -383,6 +425,16 @@ fn look(path: &Path, found: &mut BTreeMap<PathBuf, String>) {
             look(&entry.path(), found);
         }
     }
+}
+
+/// A file or folder below that has a set-user or set-group bit.
+fn raised(path: &Path) -> Option<PathBuf> {
+    let meta = fs::symlink_metadata(path).ok()?;
+    if meta.mode() & 0o6000 != 0 {
+        return Some(path.to_owned());
+    }
+    let entries = if meta.is_dir() { fs::read_dir(path).ok() } else { None };
+    entries.into_iter().flatten().flatten().find_map(|entry| raised(&entry.path()))
 }
 
 fn contents(path: &Path, found: &mut Vec<Vec<u8>>) {

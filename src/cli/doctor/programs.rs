@@ -87,7 +87,7 @@ async fn version(here: &Path, program: &Path, arguments: &[&str]) -> Result<Stri
             Ok(line.chars().take(MAX_VERSION).collect())
         }
         End::TimedOut => Err(format!("it does not tell its version within {} s", VERSION_LIMIT.as_secs())),
-        End::NotStarted(why) => Err(why),
+        End::NotStarted(why) | End::Exhausted(why) => Err(why),
         End::Exited(code) => Err(format!("asked for its version, it ends with exit code {code}")),
         End::Signaled(signal) => Err(format!("asked for its version, it is ended by signal {signal}")),
         End::Cancelled => Err("it was interrupted".to_owned()),

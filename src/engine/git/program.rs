@@ -199,7 +199,9 @@ impl Git {
         let words: String = words.trim().chars().take(MAX_WORDS).collect();
         match outcome.end {
             End::Exited(code) => Ok(Answer { code, output: outcome.stdout.bytes, words }),
-            End::NotStarted(why) => Err(Trouble::NoProgram(format!("git cannot be started: {why}"))),
+            End::NotStarted(why) | End::Exhausted(why) => {
+                Err(Trouble::NoProgram(format!("git cannot be started: {why}")))
+            }
             End::Signaled(signal) => Err(Trouble::refused(format!("git {what} was ended by signal {signal}"))),
             End::TimedOut => Err(Trouble::refused(format!("git {what} took more than {} s", TIMEOUT.as_secs()))),
             End::Cancelled => Err(Trouble::Stopped),

@@ -256,7 +256,7 @@ async fn read_out(
         End::Exited(code) => Exit::Code(code),
         End::Signaled(signal) => Exit::Signal(signal),
         End::TimedOut | End::Cancelled => Exit::Signal(9),
-        End::NotStarted(why) => return Err(not_started(&why)),
+        End::NotStarted(why) | End::Exhausted(why) => return Err(not_started(&why)),
     };
     output.finish(exit, &outcome.stderr.bytes)
 }
@@ -298,7 +298,7 @@ async fn converse(
     };
     let (result, (), outcome) = tokio::join!(talk, pass_on, process);
     match (result, outcome.end) {
-        (Err(_), End::NotStarted(why)) => Err(not_started(&why)),
+        (Err(_), End::NotStarted(why) | End::Exhausted(why)) => Err(not_started(&why)),
         (Err(CallError::Program { fault: ProgramFault::Crash, message, .. }), _) => {
             let stderr = String::from_utf8_lossy(&outcome.stderr.bytes);
             let last = stderr.trim_end().lines().last().unwrap_or_default();

@@ -113,7 +113,7 @@ async fn ask(name: String, check: Check, cancel: &CancellationToken) -> ServiceH
             End::Signaled(signal) => (false, format!("its command is ended by signal {signal}")),
             End::TimedOut => (false, format!("its command does not end within {} s", COMMAND_LIMIT.as_secs())),
             End::Cancelled => (false, "its command was interrupted".to_owned()),
-            End::NotStarted(why) => (false, format!("its command did not start: {why}")),
+            End::NotStarted(why) | End::Exhausted(why) => (false, format!("its command did not start: {why}")),
         },
     };
     ServiceHealth { name, healthy, detail: flatten(&detail).chars().take(MAX_DETAIL).collect() }

@@ -252,3 +252,14 @@ fn sweep_kills_marked_escapees_and_nobody_else() {
     assert_eq!(sweep(Marker::Run(&other)), 1);
     assert_eq!(sweep(Marker::Run("")), 0);
 }
+
+/// Want of processes, memory or open files is no fault of the command, and is not called one.
+#[test]
+fn exhaustion_is_told_from_a_missing_program() {
+    let number = std::io::Error::from_raw_os_error;
+    for (errno, word) in [(11, "ulimit -u"), (12, "memory"), (24, "ulimit -n"), (23, "open files")] {
+        let end = End::failed("cannot start \"x\"", &number(errno));
+        assert!(matches!(&end, End::Exhausted(why) if why.contains(word)), "{end:?}");
+    }
+    assert!(matches!(End::failed("cannot start \"x\"", &number(2)), End::NotStarted(_)));
+}

@@ -25,12 +25,15 @@ macro_rules! calls {
 
 calls! {
     IOCTL 16 29
+    FCHMOD 91 52
     SOCKET 41 198
     CLONE 56 220
     PTRACE 101 117
     SYSLOG 103 116
     PERSONALITY 135 92
     SETPRIORITY 141 140
+    SCHED_SETPARAM 142 118
+    SCHED_SETSCHEDULER 144 119
     VHANGUP 153 58
     PIVOT_ROOT 155 41
     PRCTL 157 167
@@ -47,12 +50,18 @@ calls! {
     INIT_MODULE 175 105
     DELETE_MODULE 176 106
     QUOTACTL 179 60
+    SCHED_SETAFFINITY 203 122
     LOOKUP_DCOOKIE 212 18
     CLOCK_SETTIME 227 112
     KEXEC_LOAD 246 104
     ADD_KEY 248 217
     REQUEST_KEY 249 218
     KEYCTL 250 219
+    IOPRIO_SET 251 30
+    OPENAT 257 56
+    MKDIRAT 258 34
+    MKNODAT 259 33
+    FCHMODAT 268 53
     UNSHARE 272 97
     PERF_EVENT_OPEN 298 241
     FANOTIFY_INIT 300 262
@@ -63,6 +72,7 @@ calls! {
     PROCESS_VM_WRITEV 311 271
     KCMP 312 272
     FINIT_MODULE 313 273
+    SCHED_SETATTR 314 274
     KEXEC_FILE_LOAD 320 294
     BPF 321 280
     USERFAULTFD 323 282
@@ -76,11 +86,28 @@ calls! {
     FSMOUNT 432 432
     FSPICK 433 433
     CLONE3 435 435
+    OPENAT2 437 437
     PIDFD_GETFD 438 438
     PROCESS_MADVISE 440 440
     MOUNT_SETATTR 442 442
     QUOTACTL_FD 443 443
+    FCHMODAT2 452 452
 }
+
+/// Calls with a mode, and where it is: whoever sets one of [`RAISED`] there gives the file's rights to all who run it.
+const MODES: &[(i64, u8)] = &[(FCHMOD, 1), (FCHMODAT, 2), (FCHMODAT2, 2), (MKDIRAT, 2), (MKNODAT, 2)];
+/// Such calls that only the older architecture has: chmod, mkdir, creat, mknod.
+const OLD_MODES: &[(i64, u8)] = &[(90, 1), (83, 1), (85, 1), (133, 1)];
+/// Opening calls: the flags, after which the mode follows. The second is `open`, of the older architecture only.
+const OPENING: &[(i64, u8)] = &[(OPENAT, 2), (2, 1)];
+/// Without one of these the mode of an opening call means nothing, and may be anything: create, and nameless.
+const CREATING: [u64; 2] = [0x40, 0x40_0000];
+/// Set user, set group.
+const RAISED: [u64; 2] = [0o4000, 0o2000];
+/// Calls about how a process is run, by its number.
+const SCHEDULING: [i64; 4] = [SCHED_SETPARAM, SCHED_SETSCHEDULER, SCHED_SETAFFINITY, SCHED_SETATTR];
+/// `ioprio_set`: a process, rather than a group or a user.
+const ONE_PROCESS: u64 = 1;
 
 /// Refused whatever the arguments.
 const REFUSED: &[i64] = &[
@@ -149,6 +176,9 @@ const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541c];
 /// `prctl`: readable by debuggers, and by the sweep, which looks for markers in the environment.
 const SET_DUMPABLE: u64 = 4;
 
+/// The number of a launcher, for those in its space.
+const LAUNCHER: u64 = 1;
+
 const UNIX: u64 = 1;
 const INET: u64 = 2;
 const INET6: u64 = 10;
@@ -162,11 +192,12 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Puts a filter on this thread, which must end soon.
 pub(super) fn try_on() -> bool {
-    refused_calls().is_ok_and(|filter| seccompiler::apply_filter(&filter).is_ok())
+    refused_calls(false).is_ok_and(|filter| seccompiler::apply_filter(&filter).is_ok())
 }
 
-/// The filter against calls that nobody needs.
-pub(super) fn refused_calls() -> Result<BpfProgram, String> {
+/// The filter against calls that nobody needs. Where a launcher starts the commands they cannot name anybody else's
+/// processes, and may treat their own threads as they like.
+pub(super) fn refused_calls(launched: bool) -> Result<BpfProgram, String> {
     let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     if cfg!(target_arch = "x86_64") {
         const IOPL: i64 = 172;
@@ -182,13 +213,32 @@ pub(super) fn refused_calls() -> Result<BpfProgram, String> {
     // Limits and priorities of others: a limit on processor time would end the engine. Zero is oneself.
     rules.insert(PRLIMIT64, vec![all(&[(0, Ne, 0)])?]);
     rules.insert(SETPRIORITY, vec![all(&[(0, Ne, 0)])?, all(&[(1, Ne, 0)])?]);
+    rules.insert(IOPRIO_SET, vec![all(&[(0, Ne, ONE_PROCESS)])?, all(&[(1, Ne, 0)])?]);
+    for call in SCHEDULING {
+        // The launcher itself would hand it on to what it starts next.
+        let other = if launched { (0, Eq, LAUNCHER) } else { (0, Ne, 0) };
+        rules.insert(call, vec![all(&[other])?]);
+    }
+    let old = if cfg!(target_arch = "x86_64") { OLD_MODES } else { &[] };
+    for (call, mode) in MODES.iter().chain(old) {
+        let raised: Result<_, String> = RAISED.iter().map(|bit| all(&[(*mode, masked(*bit), *bit)])).collect();
+        rules.insert(*call, raised?);
+    }
+    let opening = if cfg!(target_arch = "x86_64") { OPENING } else { &OPENING[..1] };
+    for (call, flags) in opening {
+        let both = CREATING.iter().flat_map(|creating| RAISED.iter().map(move |bit| (*creating, *bit)));
+        let raised: Result<_, String> =
+            both.map(|(new, bit)| all(&[(*flags, masked(new), new), (flags + 1, masked(bit), bit)])).collect();
+        rules.insert(*call, raised?);
+    }
     rules.insert(PRCTL, vec![all(&[(0, Eq, SET_DUMPABLE), (1, Ne, 1)])?]);
     compile(rules, EPERM)
 }
 
-/// `clone3` hides its flags behind a pointer. As if it did not exist: libraries then use `clone`.
+/// `clone3` hides its flags behind a pointer, and `openat2` its mode. As if they did not exist: libraries then use
+/// `clone` and `openat`.
 pub(super) fn unknown_calls() -> Result<BpfProgram, String> {
-    compile(Rules::from([(CLONE3, Vec::new())]), ENOSYS)
+    compile(Rules::from([(CLONE3, Vec::new()), (OPENAT2, Vec::new())]), ENOSYS)
 }
 
 /// The filter on kinds of sockets.

@@ -21,6 +21,24 @@ pub enum Layer {
     Privileges,
     Environment,
     Sweep,
+    /// The launcher, in whose process space everything of a call ends with it.
+    Launcher,
+}
+
+impl Layer {
+    #[cfg(target_os = "linux")]
+    pub(super) const ALL: [Self; 10] = [
+        Self::Files,
+        Self::Scopes,
+        Self::Network,
+        Self::Calls,
+        Self::Mounts,
+        Self::Limits,
+        Self::Privileges,
+        Self::Environment,
+        Self::Sweep,
+        Self::Launcher,
+    ];
 }
 
 /// What a child wears.
@@ -28,7 +46,7 @@ pub struct Confinement {
     policy: Policy,
     without: Option<Layer>,
     #[cfg(target_os = "linux")]
-    worn: linux::Worn,
+    way: linux::Way,
 }
 
 impl std::fmt::Debug for Confinement {
@@ -51,12 +69,12 @@ impl Confinement {
 
     fn make(policy: Policy, without: Option<Layer>) -> Result<Self, String> {
         #[cfg(target_os = "linux")]
-        let worn = linux::Worn::ready(&policy, without)?;
+        let way = linux::Way::of(&policy, without)?;
         Ok(Self {
             policy,
             without,
             #[cfg(target_os = "linux")]
-            worn,
+            way,
         })
     }
 
@@ -101,23 +119,49 @@ mod linux {
     use seccompiler::BpfProgram;
 
     use super::super::limits::Limits;
+    use super::super::setup::Setup;
     use super::super::spaces::Spaces;
-    use super::super::{calls, files, level};
+    use super::super::{Level, calls, files, level};
     use super::{Confinement, Layer, Policy};
     use crate::model::loop_file::NetworkDecl;
+    use crate::tool::launcher::Pool;
     use crate::tool::spawn::Step;
 
     /// What the superuser keeps: rights over files and its own processes. Without effect for anybody else.
     const KEPT: CapabilitySet = CapabilitySet::CHOWN
         .union(CapabilitySet::DAC_OVERRIDE)
         .union(CapabilitySet::FOWNER)
-        .union(CapabilitySet::FSETID)
         .union(CapabilitySet::KILL)
         .union(CapabilitySet::SETGID)
         .union(CapabilitySet::SETUID)
         .union(CapabilitySet::NET_BIND_SERVICE);
     /// No kernel has more capabilities than fit here.
     const CAPABILITIES: u32 = 64;
+
+    /// How a command comes to wear it.
+    pub(super) enum Way {
+        /// It puts everything on between fork and exec.
+        Worn(Box<Worn>),
+        /// It is started by a process that stands in the cage already.
+        Launched(Pool),
+    }
+
+    impl Way {
+        pub(super) fn of(policy: &Policy, without: Option<Layer>) -> Result<Self, String> {
+            let level = level();
+            // Without these a test would meet the launcher in their place, which holds the same by other means.
+            let spares = [Layer::Launcher, Layer::Sweep, Layer::Scopes, Layer::Mounts, Layer::Environment];
+            if level.pids && !without.is_some_and(|layer| spares.contains(&layer)) {
+                let setup = Setup { policy: policy.clone(), level, without };
+                return Ok(Self::Launched(Pool::new(setup.encode())));
+            }
+            let mut worn = Worn::ready(policy, level, without, false)?;
+            let mounts = level.mounts && without != Some(Layer::Mounts);
+            let own_network = policy.network == NetworkDecl::Loopback && without != Some(Layer::Network);
+            worn.spaces = Spaces::ready(policy, level.user, mounts, own_network)?;
+            Ok(Self::Worn(Box::new(worn)))
+        }
+    }
 
     /// Everything that is put on, ready.
     #[derive(Default)]
@@ -130,13 +174,13 @@ mod linux {
     }
 
     impl Worn {
-        pub(super) fn ready(policy: &Policy, without: Option<Layer>) -> Result<Self, String> {
-            let level = level();
+        /// All but the namespaces.
+        fn ready(policy: &Policy, level: Level, without: Option<Layer>, launched: bool) -> Result<Self, String> {
             let has = |layer| without != Some(layer);
             let mut filters = Vec::new();
             if level.seccomp && has(Layer::Calls) {
                 filters.push(calls::unknown_calls()?);
-                filters.push(calls::refused_calls()?);
+                filters.push(calls::refused_calls(launched)?);
             }
             if level.seccomp && has(Layer::Network) {
                 // Where sockets with a path cannot be held, a command without network gets none of them either:
@@ -144,10 +188,8 @@ mod linux {
                 let local = policy.local_sockets || level.holds_named_sockets();
                 filters.push(calls::sockets(policy.network, local)?);
             }
-            let mounts = level.mounts && has(Layer::Mounts);
-            let own_network = policy.network == NetworkDecl::Loopback && has(Layer::Network);
             Ok(Self {
-                spaces: Spaces::ready(policy, level.user, mounts, own_network)?,
+                spaces: None,
                 ruleset: if level.landlock > 0 { files::ruleset(policy, without)? } else { None },
                 filters,
                 limits: has(Layer::Limits).then(Limits::new),
@@ -159,12 +201,35 @@ mod linux {
     impl Confinement {
         /// Only namespaces, to find out whether they can be had.
         pub(in crate::tool::sandbox) fn only(policy: Policy, spaces: Spaces) -> Self {
-            Self { policy, without: None, worn: Worn { spaces: Some(spaces), ..Worn::default() } }
+            let worn = Worn { spaces: Some(spaces), ..Worn::default() };
+            Self { policy, without: None, way: Way::Worn(Box::new(worn)) }
+        }
+
+        /// For the children of a launcher, which stands in the namespaces already.
+        pub(in crate::tool) fn inside(setup: Setup) -> Result<Self, String> {
+            let worn = Worn::ready(&setup.policy, setup.level, setup.without, true)?;
+            Ok(Self { policy: setup.policy, without: setup.without, way: Way::Worn(Box::new(worn)) })
+        }
+
+        /// Who starts its commands; `None` where we do it ourselves.
+        pub(in crate::tool) fn pool(&self) -> Option<&Pool> {
+            match &self.way {
+                Way::Launched(pool) => Some(pool),
+                Way::Worn(_) => None,
+            }
+        }
+
+        /// Nobody runs with less than all of it: what a launcher should start is not started here.
+        fn worn(&self) -> io::Result<&Worn> {
+            match &self.way {
+                Way::Worn(worn) => Ok(worn),
+                Way::Launched(_) => Err(io::Error::from(Errno::PERM)),
+            }
         }
 
         /// In the child, first: the namespaces.
         pub(in crate::tool) fn enter(&self, folder: Option<&CStr>) -> io::Result<()> {
-            match &self.worn.spaces {
+            match &self.worn()?.spaces {
                 Some(spaces) => spaces.enter(folder),
                 None => Ok(()),
             }
@@ -172,7 +237,7 @@ mod linux {
 
         /// In the child, last: all that takes rights away.
         pub(in crate::tool) fn wear(&self) -> io::Result<()> {
-            let worn = &self.worn;
+            let worn = self.worn()?;
             Step::Limits.begin();
             if let Some(limits) = &worn.limits {
                 limits.wear()?;

@@ -36,6 +36,8 @@ pub struct Level {
     pub loopback: bool,
     /// Namespaces need a user namespace around them.
     pub user: bool,
+    /// A launcher with processes of its own, all of which the kernel ends with it.
+    pub pids: bool,
 }
 
 impl Level {
@@ -113,6 +115,12 @@ impl Level {
         } else {
             open.push("signals to your other processes")
         }
+        if self.pids {
+            names.push("pids".to_owned());
+            holds.push("processes, even if the engine is killed");
+        } else {
+            open.push("processes that hide from a killed engine");
+        }
         let mut detail = format!("holds {}", holds.join(", "));
         if !open.is_empty() {
             detail.push_str(&format!("; does not hold {}", open.join(", ")));
@@ -129,8 +137,16 @@ pub fn detect() -> SandboxLevel {
 
 /// What this machine can enforce. Found out at the first call.
 pub fn level() -> Level {
-    static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(try_out)
+}
+
+static LEVEL: OnceLock<Level> = OnceLock::new();
+
+/// In a launcher: what its engine found out holds.
+#[cfg(target_os = "linux")]
+pub(in crate::tool) fn assume(level: Level) {
+    // Nobody has asked yet in a process that has just begun.
+    let _ = LEVEL.set(level);
 }
 
 #[cfg(target_os = "linux")]
@@ -153,6 +169,12 @@ fn try_out() -> Level {
             break;
         }
     }
+    level.pids = level.mounts
+        && crate::tool::launcher::works(&super::setup::Setup {
+            policy: super::Policy::trial(crate::model::loop_file::NetworkDecl::Off),
+            level: Level { landlock: 0, seccomp: false, ..level },
+            without: None,
+        });
     level
 }
 

@@ -138,6 +138,23 @@ impl Policy {
         }
     }
 
+    /// The least there is, to find out what can be had here.
+    pub(super) fn trial(network: NetworkDecl) -> Self {
+        let temporary = std::env::temp_dir();
+        Self {
+            write: temporary.canonicalize().into_iter().collect(),
+            read: Vec::new(),
+            hidden: Vec::new(),
+            sealed: Vec::new(),
+            network,
+            local_sockets: false,
+            read_only: false,
+            tmp: temporary,
+            void: PathBuf::new(),
+            walked: Vec::new(),
+        }
+    }
+
     /// Do the folders that were walked still hold what they held?
     pub(super) fn is_fresh(&self) -> bool {
         self.walked.iter().all(|(path, time)| changed(path) == *time)

@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
+use rustix::mount::MountFlags;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::process::DumpableBehavior;
 use rustix::thread::UnshareFlags;
@@ -38,6 +39,8 @@ struct Ids {
 }
 
 struct Mounts {
+    /// A `/proc` of their own, that shows their own processes only.
+    own_proc: bool,
     writable: Vec<CString>,
     /// What stays as it is in a writable place.
     sealed: Vec<CString>,
@@ -66,28 +69,33 @@ impl Spaces {
         Ok(Some(Self { flags, ids, mounts }))
     }
 
+    /// The same for a launcher, with processes and shared memory of its own. Needs mounts, for a `/proc` that shows
+    /// its own processes: with the old one every number in there would mean somebody else.
+    pub(in crate::tool) fn for_launcher(policy: &Policy, user: bool, network: bool) -> Result<Self, String> {
+        let spaces = Self::ready(policy, user, true, network)?;
+        let mut spaces = spaces.ok_or_else(|| "a launcher has no namespaces".to_owned())?;
+        spaces.flags |= UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
+        if let Some(mounts) = &mut spaces.mounts {
+            mounts.own_proc = true;
+        }
+        Ok(spaces)
+    }
+
     /// The least of a kind, to find out whether it can be had.
     pub(super) fn trial(user: bool, mounts: bool, network: bool) -> (Policy, Option<Self>) {
-        let network_decl = if network { NetworkDecl::Loopback } else { NetworkDecl::Off };
-        let temporary = std::env::temp_dir();
-        let policy = Policy {
-            write: temporary.canonicalize().into_iter().collect(),
-            read: Vec::new(),
-            hidden: Vec::new(),
-            sealed: Vec::new(),
-            network: network_decl,
-            local_sockets: false,
-            read_only: false,
-            tmp: temporary,
-            void: PathBuf::new(),
-            walked: Vec::new(),
-        };
+        let policy = Policy::trial(if network { NetworkDecl::Loopback } else { NetworkDecl::Off });
         let spaces = Self::ready(&policy, user, mounts, network).ok().flatten();
         (policy, spaces)
     }
 
     /// In the child.
     pub(super) fn enter(&self, folder: Option<&CStr>) -> io::Result<()> {
+        self.separate()?;
+        self.furnish(folder)
+    }
+
+    /// Moves into the namespaces. Into one of processes only children move, the first of them as its first process.
+    pub(in crate::tool) fn separate(&self) -> io::Result<()> {
         Step::Namespaces.begin();
         if self.ids.is_some() {
             // A child of an unreadable engine may not write its own maps.
@@ -101,6 +109,11 @@ impl Spaces {
             write_to(c"/proc/self/gid_map", &ids.group)?;
             rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         }
+        Ok(())
+    }
+
+    /// Makes them what they should be.
+    pub(in crate::tool) fn furnish(&self, folder: Option<&CStr>) -> io::Result<()> {
         if self.flags.contains(UnshareFlags::NEWNET) {
             Step::Loopback.begin();
             raise_loopback()?;
@@ -115,6 +128,12 @@ impl Spaces {
         }
         Ok(())
     }
+
+    /// Puts mounts back that went with the file they were over: one that was replaced or made anew by somebody outside
+    /// is a plain file in here, too. Not for places that may be written, with which everything begins.
+    pub(in crate::tool) fn mend(&self) -> io::Result<()> {
+        self.mounts.as_ref().map_or(Ok(()), Mounts::mend)
+    }
 }
 
 impl Mounts {
@@ -126,13 +145,25 @@ impl Mounts {
         let writable: Result<Vec<_>, String> = policy.write.iter().map(|path| text(path)).collect();
         let sealed: Result<Vec<_>, String> = policy.sealed.iter().map(|path| text(path)).collect();
         let void = text(&policy.void)?;
-        Ok(Self { writable: writable?, sealed: sealed?, hidden: hidden?, void, hidden_within: hidden_within? })
+        Ok(Self {
+            own_proc: false,
+            writable: writable?,
+            sealed: sealed?,
+            hidden: hidden?,
+            void,
+            hidden_within: hidden_within?,
+        })
     }
 
     fn make(&self) -> io::Result<()> {
         // Nothing that happens here may reach the world outside, nor the other way round.
         Step::PrivateMounts.begin();
         spawn::change_mounts(c"/", true, MountChange::Private)?;
+        if self.own_proc {
+            Step::OwnProc.begin();
+            let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+            rustix::mount::mount(c"proc", c"/proc", c"proc", flags, None)?;
+        }
         Step::WritableMounts.begin();
         // What is sealed lies in what is writable, so its mount comes later and is the one that counts.
         for path in self.writable.iter().chain(&self.sealed) {
@@ -157,6 +188,39 @@ impl Mounts {
             unless_gone(spawn::change_mounts(path, false, MountChange::ReadOnly))?;
         }
         Ok(())
+    }
+
+    fn mend(&self) -> io::Result<()> {
+        Step::WritableMounts.begin();
+        for path in &self.writable {
+            if !has_mount(path)? {
+                return Err(io::Error::from(Errno::STALE));
+            }
+        }
+        for path in &self.sealed {
+            if !has_mount(path)? {
+                unless_gone(rustix::mount::mount_bind_recursive(path.as_c_str(), path.as_c_str()))?;
+                unless_gone(spawn::change_mounts(path, true, MountChange::ReadOnly))?;
+            }
+        }
+        Step::HiddenMounts.begin();
+        for path in &self.hidden {
+            if !has_mount(path)? {
+                unless_gone(hide(path, &self.void))?;
+                unless_gone(spawn::change_mounts(path, false, MountChange::ReadOnly))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Is a mount at this place? Where nothing is, none is missing.
+fn has_mount(path: &CStr) -> io::Result<bool> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    match rustix::fs::statx(CWD, path, flags, StatxFlags::empty()) {
+        Ok(found) => Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(true),
+        Err(error) => Err(error.into()),
     }
 }
 

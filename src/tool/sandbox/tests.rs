@@ -2,7 +2,7 @@
 
 use super::*;
 
-const FULL: Level = Level { landlock: 7, seccomp: true, mounts: true, loopback: true, user: true };
+const FULL: Level = Level { landlock: 7, seccomp: true, mounts: true, loopback: true, user: true, pids: true };
 
 fn declared(mode: Option<SandboxMode>, network: Option<NetworkDecl>) -> SandboxDecl {
     SandboxDecl { mode, network, ..SandboxDecl::default() }
@@ -23,7 +23,7 @@ fn nobody_watching_means_required() {
 #[test]
 fn the_name_says_what_is_in_force() {
     let plain = decide_at(&SandboxDecl::default(), true, FULL).unwrap();
-    assert_eq!(plain.level.name, "landlock 7 + seccomp + mounts, network off");
+    assert_eq!(plain.level.name, "landlock 7 + seccomp + mounts + pids, network off");
     let off = decide_at(&declared(Some(SandboxMode::Off), None), true, FULL).unwrap();
     assert_eq!((off.level.name.as_str(), off.is_confined()), ("off", false));
 }
