@@ -142,7 +142,8 @@ fn every_byte_of_genesis_seal_and_signature() {
     let length = |path: &Path| usize::try_from(fs::metadata(path).unwrap().len()).unwrap();
     let (genesis, seal) = (sealed.run.join("genesis.json"), sealed.run.join("seal.json"));
     let envelope = sealed.run.join("seal.dsse.json");
-    flip_each(&sealed, &envelope, 0..length(&envelope), |problems, at| {
+    // Every bit of a small one is flipped in the unit tests of the signature.
+    flip_each(&sealed, &envelope, positions(length(&envelope)), |problems, at| {
         assert_eq!(problems[0].place, "seal.dsse.json", "byte {at}");
     });
     flip_each(&sealed, &genesis, 0..length(&genesis), |problems, at| {
