@@ -216,7 +216,7 @@ const MAY_TOUCH_FILES: &[(&str, &str)] = &[
     ("engine/diff.rs", "copies in the state directory"),
     ("engine/keys.rs", "files with keys, which must lie outside of every workspace"),
     ("engine/secrecy.rs", "files with keys"),
-    ("engine/signing.rs", "the operator's key"),
+    ("engine/signer.rs", "the operator's key"),
     ("engine/backends.rs", "files with keys, catalogues of models"),
     ("engine/program.rs", "folders of agent programs in the home folder"),
     ("engine/program/", "folders of agent programs in the home folder"),

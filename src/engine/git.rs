@@ -166,21 +166,29 @@ impl Driver<'_> {
         setting(&self.session.workspace, &self.session.sandbox, self.session.state.run().as_str(), stop)
     }
 
-    /// What git's configuration, taken together, comes to; nothing where no repository begins here, or there is no git.
+    /// What git's configuration, taken together, comes to, unless that is known; nothing where no repository begins here, or there is no git.
     /// The error: it was stopped.
     pub(super) fn git_configuration(
         &self,
         stop: &CancellationToken,
+        known: Option<Effective>,
     ) -> impl Future<Output = Result<Option<Effective>, Stopped>> + use<> {
         let setting = self.git_setting(stop);
         async move {
-            match setting {
-                Ok(setting) if setting.place.is_some() => {
-                    effective::ask(&Git::unprepared(setting)).await.map_err(|_| Stopped)
-                }
-                Ok(_) | Err(Trouble::Elsewhere(_) | Trouble::NoProgram(_)) => Ok(None),
-                Err(Trouble::Refused(why)) => Ok(Some(effective::refused(&why))),
-                Err(Trouble::Stopped) => Err(Stopped),
+            let setting = match setting {
+                Ok(setting) => setting,
+                Err(Trouble::Elsewhere(_) | Trouble::NoProgram(_)) => return Ok(None),
+                Err(Trouble::Refused(why)) => return Ok(Some(effective::refused(why))),
+                Err(Trouble::Stopped) => return Err(Stopped),
+            };
+            let Some(place) = &setting.place else { return Ok(None) };
+            // Looked at each time, whatever is known: a link among git's files tells nothing of itself elsewhere.
+            if let Err(Trouble::Refused(why)) = place.inspect() {
+                return Ok(Some(effective::refused(why)));
+            }
+            match known {
+                Some(known) => Ok(Some(known)),
+                None => effective::ask(&Git::unprepared(setting)).await.map_err(|_| Stopped),
             }
         }
     }

@@ -100,21 +100,20 @@ impl Driver<'_> {
     async fn add_git_configuration(&mut self, snapshot: &mut TreeSnapshot) -> Result<bool, EngineError> {
         let guarded = snapshot.guarded.get_or_insert_default();
         let known = self.git_cache.as_ref().filter(|(files, known)| *files == *guarded && !known.includes);
-        let effective = match known {
-            Some((_, known)) => Some(known.clone()),
-            None => {
-                let token = CancellationToken::new();
-                let asked = self.git_configuration(&token);
-                let asked = self.guarded(&token, Cutoff::Never, asked).await?;
-                let (Guarded::Done(asked) | Guarded::Stopped(asked) | Guarded::Cut(asked)) = asked;
-                let Ok(effective) = asked else { return Ok(false) };
-                effective
-            }
-        };
-        if let Some(effective) = effective {
+        let known = known.map(|(_, known)| known.clone());
+        let token = CancellationToken::new();
+        let asked = self.git_configuration(&token, known);
+        let asked = self.guarded(&token, Cutoff::Never, asked).await?;
+        let (Guarded::Done(asked) | Guarded::Stopped(asked) | Guarded::Cut(asked)) = asked;
+        let Ok(effective) = asked else { return Ok(false) };
+        let Some(effective) = effective else { return Ok(true) };
+        if let Some(odd) = &effective.odd {
+            // By its own words, so that whoever is told of the change is told what it is.
+            guarded.insert(odd.clone(), effective.state.clone());
+        } else {
             self.git_cache = Some((guarded.clone(), effective.clone()));
-            guarded.insert(effective::NAME.to_owned(), effective.state);
         }
+        guarded.insert(effective::NAME.to_owned(), effective.state);
         Ok(true)
     }
 

@@ -98,8 +98,6 @@ pub fn write_copies(workspace: &Path, files: &[Rendered]) -> io::Result<Mended> 
             Ok(Some(there)) if there.bytes == bytes => continue,
             Ok(Some(there)) if value::is_ours(&there.bytes) => {}
             Ok(None) => {}
-            // A folder of that name is somebody's; the evidence has the view all the same.
-            Err(fault) if fault.what == plain::What::NotAFile(Kind::Folder) => continue,
             Ok(Some(_)) => {
                 plain::set_aside(workspace, name).map_err(Fault::into_io)?;
             }

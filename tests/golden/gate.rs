@@ -25,10 +25,29 @@ fn declared_guards_are_watched_too() {
     assert!(ran.detail().contains("GATE_TAMPERING: a (data/in)"), "{}", ran.detail());
 }
 
+/// Where nothing keeps an agent from writing AGENTS.md.
+fn unsealed(case: Case) -> Case {
+    case.declare("sandbox", json!({"mode": "off"}))
+}
+
+/// Where the sandbox holds, AGENTS.md is not an agent's to write.
+#[test]
+fn in_the_sandbox_an_agent_cannot_write_agents_md() {
+    let tries = ["echo mine >> AGENTS.md", "rm AGENTS.md", "mv AGENTS.md x", "cp loop.yaml AGENTS.md"];
+    let ran = Case::two_steps().solver(1, tries.map(sh)).run();
+    let failed = ran.events("tool.finished").iter().filter(|data| data["is_error"] == true).count();
+    if nightloop::tool::sandbox::level().mounts {
+        check(&ran, &Expect::exact(&["0.5", "0"]));
+        assert_eq!(failed, tries.len());
+    } else {
+        eprintln!("skipped: this machine gives no mounts, so nothing can be sealed");
+    }
+}
+
 #[test]
 fn a_generated_block_that_an_agent_edited_is_an_invariant_violation() {
     let edit = "sed 's/Attempt/Triumph/' AGENTS.md > copy && cat copy > AGENTS.md && rm copy";
-    let ran = Case::two_steps().solver(1, [sh(edit)]).run();
+    let ran = unsealed(Case::two_steps()).solver(1, [sh(edit)]).run();
     check_evidence(&ran, &Expect::blocked("INVARIANT_VIOLATION", &["0.5"]));
     assert!(ran.detail().contains("generated block of AGENTS.md"), "{}", ran.detail());
     // The file still differs from the journal, and `verify` says so.
@@ -38,7 +57,7 @@ fn a_generated_block_that_an_agent_edited_is_an_invariant_violation() {
 
 #[test]
 fn a_generated_block_that_an_agent_deleted_is_an_invariant_violation() {
-    let ran = Case::two_steps().solver(1, [sh("rm AGENTS.md")]).run();
+    let ran = unsealed(Case::two_steps()).solver(1, [sh("rm AGENTS.md")]).run();
     check_evidence(&ran, &Expect::blocked("INVARIANT_VIOLATION", &["0.5"]));
     ran.bench.nightloop(&["verify"]).expect(1);
 }
@@ -51,7 +70,7 @@ fn evidence_that_an_agent_deleted_is_written_again() {
 #[test]
 fn text_around_the_generated_block_belongs_to_people() {
     let case = Case::two_steps().file("AGENTS.md", "# House rules\r\n\r\nUse tabs.");
-    let ran = case.solver(1, [sh("printf 'More rules.\\n' >> AGENTS.md")]).run();
+    let ran = unsealed(case).solver(1, [sh("printf 'More rules.\\n' >> AGENTS.md")]).run();
     check(&ran, &Expect::exact(&["0.5", "0"]));
     let text = ran.agents_md();
     assert!(text.starts_with("# House rules\r\n\r\nUse tabs.") && text.ends_with("More rules.\n"), "{text}");

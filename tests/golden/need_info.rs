@@ -54,7 +54,7 @@ fn a_northstar_file() {
     let case = Case::two_steps();
     fs::remove_file(case.bench.workspace.join("NORTHSTAR.md")).unwrap();
     let detail = missing(case, "NORTHSTAR_MISSING", &["northstar"]);
-    assert!(detail.contains("NORTHSTAR.md cannot be read"), "{detail}");
+    assert!(detail.contains("NORTHSTAR.md is not there"), "{detail}");
 }
 
 #[test]

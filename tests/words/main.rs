@@ -38,11 +38,16 @@ const CALLS: &[(&str, &[Words])] = &[
     ("status", &[&["status"], &["status", "@"], &["status", "--json"]]),
     ("runs", &[&["runs"], &["runs", "--json"], &["runs", "@"]]),
     ("rules", &[&["rules"], &["rules", "--json"], &["rules", "--forget", "@"]]),
-    ("verify", &[&["verify"], &["verify", "@"], &["verify", "--replay"]]),
+    (
+        "verify",
+        &[&["verify"], &["verify", "@"], &["verify", "--replay"], &["verify", "--json"], &["verify", "--signer", "@"]],
+    ),
     (
         "rehearse",
         &[&["rehearse"], &["rehearse", "--json"], &["rehearse", "--script", "@"], &["rehearse", "--fault", "@"]],
     ),
+    ("export", &[&["export", "@", "@"], &["export", "@"]]),
+    ("keys", &[&["keys"], &["keys", "export"], &["keys", "@"]]),
     ("doctor", &[&["doctor"]]),
     ("mcp", &[&["mcp"], &["mcp", "@"]]),
     ("completions", &[&["completions", "@"], &["completions", "bash"], &["completions", "zsh"]]),

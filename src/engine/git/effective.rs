@@ -46,6 +46,8 @@ const HARMLESS_OF_BRANCHES: &[&str] =
 pub struct Effective {
     pub state: FileState,
     pub includes: bool,
+    /// Why git cannot be asked: something stands among its files that does not belong there.
+    pub odd: Option<String>,
 }
 
 /// The state of a repository whose configuration says nothing that counts.
@@ -60,19 +62,21 @@ pub(super) async fn ask(git: &Git) -> Result<Option<Effective>, Trouble> {
         Ok(Answer { code: 0, output, .. }) => {
             let settings = counting(git.workspace(), &output);
             let includes = settings.iter().any(|setting| setting.starts_with("include"));
-            Ok(Some(Effective { state: state(&settings), includes }))
+            Ok(Some(Effective { state: state(&settings), includes, odd: None }))
         }
         // It cannot be read, which is a state of its own.
-        Ok(answer) => Ok(Some(refused(&format!("unreadable ({})", answer.code)))),
+        Ok(answer) => {
+            Ok(Some(refused(format!(".git: its configuration cannot be read ({}): {}", answer.code, answer.words))))
+        }
         Err(Trouble::Stopped) => Err(Trouble::Stopped),
         Err(Trouble::NoProgram(_)) => Ok(None),
-        Err(Trouble::Refused(why) | Trouble::Elsewhere(why)) => Ok(Some(refused(&why))),
+        Err(Trouble::Refused(why) | Trouble::Elsewhere(why)) => Ok(Some(refused(why))),
     }
 }
 
 /// The state of a repository that cannot be asked.
-pub(super) fn refused(why: &str) -> Effective {
-    Effective { state: state(&[why.to_owned()]), includes: true }
+pub(super) fn refused(why: String) -> Effective {
+    Effective { state: state(std::slice::from_ref(&why)), includes: true, odd: Some(why) }
 }
 
 fn state(settings: &[String]) -> FileState {

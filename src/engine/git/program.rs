@@ -8,6 +8,7 @@
 //! places that git writes are looked at (`place`); a stop ends a command, and git takes its locks away when it is told to
 //! end.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::tool::process::{self, CommandSpec, End};
 use crate::tool::sandbox::Confinement;
+use crate::workspace::plain::Kind;
+use crate::workspace::tree::name_of;
+use crate::workspace::walk;
 
 use super::place::Place;
 
@@ -25,6 +29,8 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 const MAX_OUTPUT: usize = 32 << 20;
 /// Settings of filters that are overruled.
 const MAX_FILTERS: usize = 400;
+/// Files that git looks for in every folder.
+const RULES: &[&str] = &[".gitignore", ".gitattributes", ".gitmodules"];
 /// Kept of what git says about a failure.
 const MAX_WORDS: usize = 400;
 
@@ -110,6 +116,7 @@ impl Git {
     /// Gets to know what has to be overruled here.
     pub(super) async fn open(setting: Setting) -> Result<Self, Trouble> {
         let mut git = Self::unprepared(setting);
+        git.look_for_pipes()?;
         git.overrule_filters().await?;
         git.name_the_author().await?;
         Ok(git)
@@ -133,6 +140,27 @@ impl Git {
 
     pub(super) fn scratch(&self) -> Option<&Path> {
         self.setting.scratch.as_deref()
+    }
+
+    /// Git opens the files with its rules wherever it comes by, and would wait for a pipe.
+    fn look_for_pipes(&self) -> Result<(), Trouble> {
+        let mut odd = None;
+        let range = walk::Range { enter: &|_| true, depth: None, stop: &|| self.setting.stop.is_cancelled() };
+        let walked = walk::walk(self.workspace(), &range, &mut |seen| match seen {
+            walk::Seen::Entry(entry) if entry.kind == Kind::Other && RULES.iter().any(|name| entry.name == *name) => {
+                odd = Some(name_of(entry.path));
+                ControlFlow::Break(())
+            }
+            walk::Seen::Entry(_) | walk::Seen::LeftOut(_) => ControlFlow::Continue(()),
+        });
+        match (odd, walked) {
+            (Some(place), _) => {
+                Err(Trouble::refused(format!("{place} is {}: git would wait for it", Kind::Other.name())))
+            }
+            (None, Ok(true)) => Ok(()),
+            (None, Ok(false)) => Err(Trouble::Stopped),
+            (None, Err(error)) => Err(Trouble::refused(format!("the workspace cannot be read: {error}"))),
+        }
     }
 
     /// A filter is a command that an agent could have written into the configuration: even in the sandbox it would
