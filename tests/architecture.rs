@@ -204,6 +204,7 @@ const MAY_TOUCH_FILES: &[(&str, &str)] = &[
     ("console/theme/", "the operator's themes"),
     ("console/app.rs", "drafts in a temporary folder of our own"),
     ("evidence/verify", "the state directory"),
+    ("evidence/pack.rs", "the state directory, and the one file of a packed run"),
     ("engine/places.rs", "the state directory and the operator's settings"),
     ("engine/session.rs", "the state directory; the workspace as a whole"),
     ("engine/claim.rs", "the state directory"),

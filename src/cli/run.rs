@@ -12,6 +12,7 @@ use crate::engine::host::{self, Wanted, runtime};
 use crate::engine::hub::Hub;
 use crate::engine::means::{Means, Record};
 use crate::engine::places::StateRoot;
+use crate::engine::resources;
 use crate::engine::session::{Attendance, read_declaration};
 use crate::engine::signer;
 use crate::journal::{self, RunDir};
@@ -47,6 +48,8 @@ pub struct Options {
 }
 
 pub fn main(here: &Path, options: &Options) -> Outcome {
+    // Before anything is read: what is missing would turn up as something else.
+    resources::enough()?;
     // Read first: what is wrong with it is said on the plain terminal, before anything is drawn or written.
     let declaration = Box::new(read_declaration(&here.join(options.file.as_deref().unwrap_or("loop.yaml")))?);
     let wanted = Wanted::New { workspace: here.to_owned(), declaration };

@@ -120,7 +120,7 @@ fn safe(error: &impl ToString) -> Safe {
 fn evidence(workspace: &Path, run: &RunId, path: &str) -> Result<Arc<[u8]>, Safe> {
     let dir = store::find(workspace, run).ok_or_else(|| Safe::line("the evidence of this run is not there"))?;
     let relative = path.strip_prefix(EVIDENCE_ROOT).unwrap_or(path).trim_start_matches('/');
-    let file = plain::read(workspace, &format!("{dir}/{relative}"), MAX_FILE).map_err(|fault| safe(&fault))?;
+    let file = plain::read(workspace, format!("{dir}/{relative}"), MAX_FILE).map_err(|fault| safe(&fault))?;
     file.map(|file| Arc::from(file.bytes)).ok_or_else(|| Safe::line("the file is not there"))
 }
 

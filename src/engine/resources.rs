@@ -14,8 +14,8 @@ use tokio::signal::unix::SignalKind;
 
 use super::error::EngineError;
 
-/// A run with its journal, its socket, its watchers and one command with its pipes needs some forty.
-const MIN_DESCRIPTORS: u64 = 64;
+/// A run with its journal, its socket, its watchers, launchers and one command with its pipes needs some sixty.
+const MIN_DESCRIPTORS: u64 = 128;
 /// Stacks of threads, buffers of commands, the tree of a workspace.
 const MIN_MEMORY: u64 = 64 << 20;
 

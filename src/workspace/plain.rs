@@ -13,6 +13,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
@@ -176,6 +177,13 @@ pub fn stat_at(folder: &OwnedFd, name: &OsStr) -> rustix::io::Result<Option<Stat
         Err(Errno::NOENT) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// When something was last written. The widths of these fields differ between systems.
+#[allow(clippy::unnecessary_cast)]
+pub fn modified(stat: &Stat) -> SystemTime {
+    let seconds = Duration::from_secs(u64::try_from(stat.st_mtime).unwrap_or(0));
+    SystemTime::UNIX_EPOCH + seconds + Duration::from_nanos(stat.st_mtime_nsec as u64)
 }
 
 /// The kind of a name; what cannot be told is odd.

@@ -56,7 +56,7 @@ fn too_little_memory_is_told_as_such() {
 
 #[test]
 fn too_few_descriptors_are_told_as_such() {
-    for descriptors in [4, 8, 12, 16, 24, 40, 63] {
+    for descriptors in [4, 8, 12, 16, 24, 40, 63, 127] {
         let bench = small();
         let ended = limited(&bench, &format!("-n {descriptors}"), &["run"]);
         // With fewer than the loader needs, it speaks itself.
@@ -68,7 +68,7 @@ fn too_few_descriptors_are_told_as_such() {
         assert!(run_dirs(&bench).is_empty(), "{descriptors}");
         goes_on(&bench, &format!("{descriptors} descriptors"));
     }
-    limited(&small(), "-n 64", &["run"]).expect(0);
+    limited(&small(), "-n 128", &["run"]).expect(0);
 }
 
 #[test]

@@ -5,7 +5,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
 
 use crate::workspace::plain;
 
@@ -77,9 +76,7 @@ fn copy_with_time(folder: &Path, to: &Path) -> Result<(), String> {
     let Some(file) = plain::read(folder, "index", MAX_INDEX)? else { return Ok(()) };
     let copy = || {
         fs::write(to, &file.bytes)?;
-        let seconds = Duration::from_secs(u64::try_from(stat.st_mtime).unwrap_or(0));
-        let nanos = Duration::from_nanos(u64::try_from(stat.st_mtime_nsec).unwrap_or(0));
-        fs::File::options().write(true).open(to)?.set_modified(SystemTime::UNIX_EPOCH + seconds + nanos)
+        fs::File::options().write(true).open(to)?.set_modified(plain::modified(&stat))
     };
     copy().map_err(|error: std::io::Error| error.to_string())
 }
@@ -137,6 +134,8 @@ pub(super) fn parse(raw: &[u8]) -> Result<Vec<Entry>, Trouble> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, SystemTime};
+
     use super::*;
 
     /// Git compares the age of the index with that of the files in it.

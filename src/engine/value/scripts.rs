@@ -285,7 +285,7 @@ mod tests {
     fn put(workspace: &Path, name: &str, text: &str) {
         plain::put(
             workspace,
-            &format!("{DIRECTORY}/{name}"),
+            format!("{DIRECTORY}/{name}"),
             text.as_bytes(),
             Bits::Executable(false),
             Durability::Replaceable,
