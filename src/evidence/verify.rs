@@ -1,7 +1,7 @@
 //! `verify`: may this run be believed? Offline, read-only, trusting nobody.
 //!
 //! The chain is checked first, then the story it tells: every decision of the machine is made again from
-//! the facts before it and must come out the same; then what was rendered from it must still be there ([`files`]).
+//! the facts before it and must come out the same; then what was rendered from it must still be there (`files`).
 //! It says what is proven and what is not; who signed and whether that is somebody to trust, the caller says.
 
 use std::collections::{BTreeSet, VecDeque};

@@ -686,26 +686,38 @@ async fn links_inside_the_repository_are_refused() {
     }
 }
 
-/// A pipe where git looks for rules: git waits for it, and a stop does not.
+/// A pipe where git looks for rules: git would wait for it, so it is named first.
 #[tokio::test]
-async fn a_stop_ends_a_git_that_waits() {
+async fn a_pipe_is_named_before_git_could_wait_for_it() {
+    for name in [".gitignore", ".gitattributes", ".gitmodules"] {
+        let mut repo = Repo::new();
+        repo.prepare().await;
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        let pipe = repo.root.join("sub").join(name);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        repo.write("sub/new.txt", "n\n");
+        let (_, problem) = repo.perform(GitOperation::Commit { what: "w".into() }).await;
+        assert!(problem.is_some_and(|why| why.contains(&format!("sub/{name}"))), "{name}");
+    }
+}
+
+/// A stop that comes while git works ends git, and what was announced is done again later.
+#[tokio::test]
+async fn a_stop_in_the_middle_leaves_no_lock() {
     let mut repo = Repo::new();
     repo.prepare().await;
-    let pipe = repo.root.join("sub/.gitignore");
-    let mode = rustix::fs::Mode::from_raw_mode(0o600);
-    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-    repo.write("sub/new.txt", "n\n");
+    repo.write("a.txt", "a1\n");
     repo.look();
     let stop = repo.stop.clone();
-    let cancelled = async {
-        // Not a wait for a time: the stop may come at any moment, this one is as good as another.
+    let operation = GitOperation::Commit { what: "w".into() };
+    let (result, ()) = tokio::join!(repo.job.perform(&operation), async {
         tokio::task::yield_now().await;
         stop.cancel();
-    };
-    let operation = GitOperation::Commit { what: "w".into() };
-    let (result, ()) = tokio::join!(repo.job.perform(&operation), cancelled);
+    });
     assert_eq!(result, Err(Trouble::Stopped));
     assert!(!repo.has(".git/index.lock"));
+    repo.stop = CancellationToken::new();
+    assert_eq!(repo.commit("w").await.files, ["a.txt"]);
 }
 
 /// A linked work tree: git has to write outside the workspace, and may.
