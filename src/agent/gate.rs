@@ -169,8 +169,9 @@ impl Shared {
         match slot {
             // From the same window, or a late word of an older one: the lower count is the later one.
             Some(known) if !known.assumed && reset <= known.reset => known.left = known.left.min(left),
-            // A window that is over by the server's own word says nothing about the next.
-            Some(_) | None if reset <= now => {}
+            // A window that is over by the server's own word says nothing about the next; nor does one whose end is
+            // further away than any server is believed, for it would come nearer and be believed then.
+            Some(_) | None if reset <= now || reset > now.saturating_add(LONGEST_WAIT_MS) => {}
             Some(_) | None => *slot = Some(Window { limit: said.limit, left, reset, assumed: false }),
         }
     }
