@@ -107,20 +107,35 @@ pub fn write_seal(run: &RunDir, subjects: &[Subject], predicate: Value) -> Resul
 
 /// The seal of a run, or `None` when it has none.
 pub fn read_seal(run: &RunDir) -> Result<Option<Seal>, JournalError> {
-    let path = run.path().join(NAME);
+    read_canonical(run, NAME, parse)
+}
+
+/// Reads a file of the run that has one spelling only, or `None` when it is not there.
+pub(super) fn read_canonical<T>(
+    run: &RunDir,
+    name: &str,
+    parse: impl FnOnce(Value, &[u8]) -> Result<T, String>,
+) -> Result<Option<T>, JournalError> {
+    let path = run.path().join(name);
     let bytes = match fs::read(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(JournalError::io(&path, error)),
     };
-    parse(&bytes).map(Some).map_err(|detail| JournalError::damaged(&path, detail))
+    let parsed = spelled(&bytes).and_then(|value| parse(value, &bytes));
+    parsed.map(Some).map_err(|detail| JournalError::damaged(&path, detail))
 }
 
-fn parse(bytes: &[u8]) -> Result<Seal, String> {
+/// The value that these bytes are the one spelling of.
+pub(super) fn spelled(bytes: &[u8]) -> Result<Value, String> {
     let value: Value = serde_json::from_slice(bytes).map_err(|error| format!("not JSON: {error}"))?;
     if !canonical(&value).is_ok_and(|again| again == bytes) {
         return Err("not in the spelling nightloop writes, so it was changed".to_owned());
     }
+    Ok(value)
+}
+
+fn parse(value: Value, bytes: &[u8]) -> Result<Seal, String> {
     let Value::Object(mut fields) = value else { return Err("not a JSON object".to_owned()) };
     let mut take = |name: &str| fields.remove(name).ok_or_else(|| format!("no \"{name}\""));
     for (name, expected) in [("_type", STATEMENT), ("predicateType", PREDICATE)] {

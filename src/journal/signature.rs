@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::atomic;
 use super::error::JournalError;
 use super::run_dir::RunDir;
-use super::seal::canonical;
+use super::seal::{canonical, read_canonical};
 use super::ssh::{PublicKey, SecretKey};
 
 pub(super) const NAME: &str = "seal.dsse.json";
@@ -72,20 +72,10 @@ pub fn unsign(run: &RunDir) -> Result<(), JournalError> {
 
 /// The signed seal of a run, or `None` when it was not signed.
 pub fn read_envelope(run: &RunDir) -> Result<Option<Envelope>, JournalError> {
-    let path = run.path().join(NAME);
-    let bytes = match fs::read(&path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(JournalError::io(&path, error)),
-    };
-    parse(&bytes).map(Some).map_err(|detail| JournalError::damaged(&path, detail))
+    read_canonical(run, NAME, parse)
 }
 
-fn parse(bytes: &[u8]) -> Result<Envelope, String> {
-    let value: Value = serde_json::from_slice(bytes).map_err(|error| format!("not JSON: {error}"))?;
-    if !canonical(&value).is_ok_and(|again| again == bytes) {
-        return Err("not in the spelling nightloop writes, so it was changed".to_owned());
-    }
+fn parse(value: Value, _: &[u8]) -> Result<Envelope, String> {
     let text = |value: &Value, name: &str, fields: usize| {
         let object = value.as_object().filter(|object| object.len() == fields);
         object.and_then(|object| object.get(name)?.as_str()).map(str::to_owned).ok_or(format!("no \"{name}\""))
@@ -106,6 +96,7 @@ fn parse(bytes: &[u8]) -> Result<Envelope, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::seal::spelled;
 
     #[test]
     fn every_changed_bit_of_an_envelope_is_found() {
@@ -123,7 +114,9 @@ mod tests {
         for at in 0..whole.len() * 8 {
             let mut changed = whole.clone();
             changed[at / 8] ^= 1 << (at % 8);
-            let holds = parse(&changed).is_ok_and(|envelope| envelope.check(seal).is_ok());
+            let holds = spelled(&changed)
+                .and_then(|value| parse(value, &changed))
+                .is_ok_and(|envelope| envelope.check(seal).is_ok());
             assert!(!holds, "bit {at}: {}", String::from_utf8_lossy(&changed));
         }
         unsign(&run).unwrap();
