@@ -199,7 +199,7 @@ impl Story {
                 event,
             };
             match &mut self.state {
-                None => self.state = Some(fold::start(&stamped).unwrap()),
+                None => self.state = Some(nightloop::playbook::start(&stamped).unwrap()),
                 Some(state) => fold::apply(state, &stamped).unwrap(),
             }
         }
@@ -244,7 +244,7 @@ impl Story {
             } else if state.state == State::SpawnSubagent {
                 break;
             } else {
-                let events = step(state, nightloop::playbook::of(state.loop_file().playbook), Input::Proceed);
+                let events = step(state, Input::Proceed);
                 self.append(events);
             }
         }

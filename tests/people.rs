@@ -7,8 +7,8 @@ use std::path::Path;
 use nightloop::engine::session;
 use nightloop::journal::{self, RunDir};
 use nightloop::machine::event::{
-    AgentEnd, AgentFinished, AskedBy, BudgetRaised, DecisionAsked, DecisionSettled, Event, ProbeEnd, RunResumed,
-    SteerDelivered, SteerQueued, StopScheduled, ViewerAttached,
+    AgentEnd, AgentFinished, AskedBy, BudgetRaised, DecisionAsked, DecisionSettled, Event, OperatorEvent, ProbeEnd,
+    RunResumed, SteerDelivered, SteerQueued, StopScheduled, ViewerAttached,
 };
 use nightloop::machine::fold::{self, FoldError, Stamped};
 use nightloop::machine::operator::SteerStatus;
@@ -28,7 +28,7 @@ fn recorded() -> Vec<Stamped> {
 fn before(kind: &str, number: usize) -> RunState {
     let events = recorded();
     let at = events.iter().enumerate().filter(|(_, stamped)| stamped.event.kind() == kind).nth(number).unwrap().0;
-    let mut state = fold::start(&events[0]).unwrap();
+    let mut state = nightloop::playbook::start(&events[0]).unwrap();
     for stamped in &events[1..at] {
         fold::apply(&mut state, stamped).unwrap();
     }
@@ -101,7 +101,7 @@ fn only_its_verification_closes_a_pause() {
     let Some(decision) = state.operator.unsettled() else { panic!("an answer waits to be carried out") };
     let events = recorded();
     let mut settled = events.iter().filter_map(|stamped| match &stamped.event {
-        Event::DecisionSettled(settled) if settled.id == decision.id => Some(settled.clone()),
+        Event::Operator(OperatorEvent::DecisionSettled(settled)) if settled.id == decision.id => Some(settled.clone()),
         _ => None,
     });
     let honest: DecisionSettled = settled.next_back().unwrap();

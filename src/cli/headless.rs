@@ -6,14 +6,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
 use crate::engine::observer::Observer;
-use crate::machine::entry::describe_end;
-use crate::machine::event::{Event, Phase, of_passes, of_value_playbook};
+use crate::machine::event::{CallEvent, Event, RunEvent};
 use crate::machine::fold::Stamped;
 use crate::machine::run::RunState;
 use crate::model::act::Act;
-use crate::model::certificate::CertificateKind;
-use crate::playbook::passes;
-use crate::playbook::value::words;
 
 use super::text;
 
@@ -97,156 +93,25 @@ fn now(state: &RunState) -> String {
 
 /// One line per event that an operator can use; bookkeeping stays in the journal.
 fn describe(state: &RunState, event: &Event) -> Option<String> {
-    let it = state.when();
-    Some(match event {
-        of_value_playbook!() => text::safe(&words::line(event)?.0).to_string(),
-        of_passes!() => format!("{it}  {}", text::safe(&passes::words::line(event)?.0)),
-        Event::RunResumed(resumed) => format!("resumed in {} (attempt {})", state.state, resumed.attempt),
-        Event::StateEntered(entered) => format!("{} → {}", entered.from, entered.to),
-        Event::InputRejected(rejected) => format!("rejected in {}: {}", rejected.state, text::safe(&rejected.why)),
-        Event::NorthstarRead(read) => match &read.problem {
-            Some(problem) => format!("northstar: {}", text::safe(problem)),
-            None => format!("northstar: {} metric(s) in {}", read.metrics.len(), text::safe(&read.file)),
-        },
-        Event::ProbeFinished(finished) => {
-            let when = match finished.phase {
-                Phase::Baseline => "start".to_owned(),
-                Phase::Scouted => format!("{it} before"),
-                Phase::Iteration => it.clone(),
-                Phase::Replay(k) => format!("{it} replay {k}"),
-                Phase::Gate => format!("{it} gate"),
-                Phase::Step(step) => format!("step {step}"),
-                Phase::Detour => format!("{it} detour"),
-            };
-            let mark = if finished.result.end.passed() { "✓" } else { "✗" };
-            let took = text::duration(finished.result.millis);
-            format!(
-                "{when}  {mark} {}: {} ({took})",
-                finished.probe.name(),
-                text::safe(&finished.result.end.describe())
-            )
-        }
-        Event::IterationBegan(began) => {
-            let rebuilt = if began.rebuilt { " (rebuilt: it pointed at an earlier discussion)" } else { "" };
-            format!("{it}  begins, capsule {}{rebuilt}", began.capsule.short())
-        }
-        Event::AgentStarted(started) => {
-            let who = text::safe(&started.who());
-            format!("{it}  {who} starts ({}, {})", started.agent, text::safe(&started.model))
-        }
-        Event::LlmFailed(failed) => {
-            let wait = failed
-                .wait_millis
-                .map_or_else(|| "no retry".to_owned(), |ms| format!("waiting {}", text::duration(ms)));
-            format!("{it}  {}: {} – {wait}", failed.class, text::safe(&failed.message))
-        }
-        Event::ToolIntended(intended) if intended.summary == intended.name => format!("{it}  {}", intended.name),
-        Event::ToolIntended(intended) => format!("{it}  {}: {}", intended.name, intended.summary),
-        Event::ToolFinished(finished) if finished.is_error => {
-            let exit = finished
-                .exit_code
-                .map_or_else(|| format!("{:?}", finished.outcome).to_lowercase(), |c| format!("exit {c}"));
-            format!("{it}    … {exit} ({})", text::duration(finished.millis))
-        }
-        Event::AgentActed(acted) => {
+    match event {
+        // A screen draws the machine; here nothing else shows it.
+        Event::Run(RunEvent::StateEntered(entered)) => Some(format!("{} → {}", entered.from, entered.to)),
+        Event::Call(CallEvent::AgentActed(acted)) => {
             let calls = acted.acts.iter().filter_map(|act| match act {
-                Act::Called { tool, input, .. } => Some(format!("{tool} {input}")),
+                Act::Called { tool, input, .. } => Some(text::safe(&format!("{tool} {input}"))),
                 _ => None,
             });
-            let calls: Vec<String> = calls.map(|call| text::safe(&call)).collect();
-            if calls.is_empty() {
-                return None;
-            }
-            format!("{it}  it says it runs: {}", calls.join(" · "))
+            let calls: Vec<String> = calls.collect();
+            (!calls.is_empty()).then(|| format!("{} it says it runs: {}", state.when(), calls.join(" · ")))
         }
-        Event::AgentCalled(called) => format!("{it}  {}", text::safe(&called.name)),
-        Event::AgentFinished(finished) => {
-            let who = text::safe(&state.who_finished(finished));
-            format!("{it}  {who} {}", text::safe(&describe_end(&finished.end)))
+        event => {
+            let told = state.told(event);
+            let mark = match told.good {
+                Some(true) => "✓ ",
+                Some(false) => "✗ ",
+                None => "",
+            };
+            (!told.quiet).then(|| format!("{mark}{}", told.text))
         }
-        Event::ArtifactsCollected(collected) => format!("{it}  {} file(s) changed", collected.changes.len()),
-        Event::ResidualMeasured(measured) => {
-            let value = measured.residual.as_ref().map_or_else(|| "null".to_owned(), |r| r.value.to_string());
-            let why = measured.why_null.as_deref().map(|why| format!(" ({})", text::safe(why))).unwrap_or_default();
-            match measured.iteration {
-                Some(_) => format!("{it}  residual {value}{why}"),
-                None => format!("start  residual {value}{why}"),
-            }
-        }
-        Event::CertificateIssued(issued) if issued.certificate.kind != CertificateKind::None => {
-            format!("{it}  certificate {}: {}", issued.certificate.kind, text::safe(&issued.certificate.why))
-        }
-        Event::GlowScored(scored) => {
-            let glow = &scored.glow;
-            format!("{it}  GLOW {} [G:{} L:{} O:{} W:{}]", glow.total, glow.g, glow.l, glow.o, glow.w)
-        }
-        Event::LearningsRecorded(recorded) => {
-            let demoted =
-                recorded.entry.succeeded.iter().chain(&recorded.entry.failed).filter(|c| c.demoted_from.is_some());
-            match demoted.count() {
-                0 => format!("{it}  AGENTS.md has its entry"),
-                n => format!("{it}  AGENTS.md has its entry; {n} claim(s) without an artifact demoted to Lane C"),
-            }
-        }
-        Event::GateJudged(judged) => {
-            let held = judged.report.checks.iter().filter(|check| check.ok).count();
-            format!("{it}  pass-gate: {held} of {} hold", judged.report.checks.len())
-        }
-        Event::BackpressureSeen(seen) => format!("stop: {} {}", seen.signal.describe(), text::safe(&seen.detail)),
-        Event::BudgetCut(cut) => format!(
-            "{it}  budget reached: {} {} of {}",
-            cut.exhausted.dimension, cut.exhausted.observed, cut.exhausted.limit
-        ),
-        Event::DecisionAsked(asked) => format!(
-            "{it}  {} waits for you ({}): {}",
-            asked.id,
-            asked.request.name(),
-            text::safe(&asked.request.gist())
-        ),
-        Event::DecisionAnswered(answered) => {
-            format!("{it}  {} answered by {}: {}", answered.id, text::safe(&answered.by), answered.answer.name())
-        }
-        Event::DecisionSettled(settled) => {
-            let mark = if settled.closed { "✓" } else { "✗" };
-            format!("{it}  {mark} {}: {}", settled.id, text::safe(&settled.detail))
-        }
-        Event::PauseRequested(requested) => format!("pause after this step, says {}", text::safe(&requested.by)),
-        Event::PauseBegan(_) => "paused".to_owned(),
-        Event::PauseLifted(lifted) => format!("goes on, says {}", text::safe(&lifted.by)),
-        Event::StopScheduled(stop) if stop.scheduled => {
-            format!("stop after this iteration, says {}", text::safe(&stop.by))
-        }
-        Event::StopScheduled(stop) => format!("no stop after this iteration, says {}", text::safe(&stop.by)),
-        Event::SteerQueued(steer) => {
-            format!("word {} from {}: {}", steer.number, text::safe(&steer.by), text::safe(&steer.text))
-        }
-        Event::SteerDelivered(delivered) => {
-            let numbers: Vec<String> = delivered.numbers.iter().map(u32::to_string).collect();
-            format!("word {} delivered to {}", numbers.join(", "), delivered.call)
-        }
-        Event::BudgetRaised(raised) => {
-            format!(
-                "budget {} raised from {} to {} by {}",
-                raised.dimension,
-                raised.from,
-                raised.to,
-                text::safe(&raised.by)
-            )
-        }
-        Event::RetryRequested(retry) => format!("retry now, says {}", text::safe(&retry.by)),
-        Event::RunHalted(halted) => format!("{} ({})", halted.status, halted.stop_reason),
-        Event::RunStarted(_)
-        | Event::NullChecked(_)
-        | Event::TreeTaken(_)
-        | Event::ProbeStarted(_)
-        | Event::PlanWritten(_)
-        | Event::LlmRequested(_)
-        | Event::LlmResponded(_)
-        | Event::ConversationExtended(_)
-        | Event::ToolFinished(_)
-        | Event::ReportAccepted(_)
-        | Event::ViewerAttached(_)
-        | Event::ViewerDetached(_)
-        | Event::CertificateIssued(_) => return None,
-    })
+    }
 }

@@ -2,16 +2,17 @@
 
 use std::path::Path;
 
-use crate::console::screens::ready::{Items, Ready};
+use crate::console::screens::ready::Ready;
 use crate::engine::host::{self, Wanted};
 use crate::engine::places::{self, StateRoot};
 use crate::engine::session::{self, Attendance, Declaration};
-use crate::model::loop_file::{BackendName, LoopFile, Playbook};
+use crate::model::loop_file::{BackendName, LoopFile};
 use crate::model::prd::{self, Prd};
 use crate::model::project_check;
-use crate::model::purpose::Purpose;
+use crate::model::ready_line::{ItemCounts, Items};
 use crate::model::safe::Safe;
 use crate::model::stop::StopReason;
+use crate::playbook;
 use crate::workspace::document;
 
 use super::clues;
@@ -20,8 +21,9 @@ use super::clues;
 pub fn screen(root: &StateRoot, wanted: &Wanted) -> Option<Ready> {
     let Wanted::New { workspace, declaration } = wanted else { return None };
     let Declaration { file, .. } = declaration.as_ref();
-    let first = if file.playbook.has_passes() { Purpose::Author } else { Purpose::Scout };
-    let prompt = places::prompts().unwrap_or_default().render(first, &file.criteria()).unwrap_or_default();
+    let playbook = playbook::of(file.playbook);
+    let prompt =
+        places::prompts().unwrap_or_default().render(playbook.first_call(), &file.criteria()).unwrap_or_default();
     let mut notes = match host::preflight(workspace, file, Attendance::Watched) {
         Ok(()) => Vec::new(),
         Err(error) => Safe::lines(&error.to_string()),
@@ -31,8 +33,8 @@ pub fn screen(root: &StateRoot, wanted: &Wanted) -> Option<Ready> {
     notes.extend(earlier_run(root, &place));
     let shown = Safe::line(&place.to_string_lossy());
     let mut ready = Ready::new(file.clone(), shown, Safe::lines(&prompt), notes);
-    if file.playbook == Playbook::Prd {
-        ready.items = Some(items(&place, &file.prd().file));
+    if let Some(items_file) = playbook.items_file(file) {
+        ready.items = Some(items(&place, items_file));
         ready.inferred = project_check::infer(&clues::find(&place));
     }
     if let Ok(in_force) = Attendance::Watched.sandbox(file) {
@@ -43,12 +45,12 @@ pub fn screen(root: &StateRoot, wanted: &Wanted) -> Option<Ready> {
 }
 
 /// The items as they are in the file now. The run reads it again: this is only shown.
-fn items(workspace: &Path, file: &str) -> Result<Items, Vec<Safe>> {
+fn items(workspace: &Path, file: &str) -> Items {
     let missing = || format!("{file} is not there: write one, or name another file with `prd: {{ file: … }}`");
     let read = document::read(workspace, file, prd::MOST_BYTES)
         .and_then(|bytes| bytes.ok_or_else(missing))
         .and_then(|bytes| Prd::read(&bytes).map_err(|e| e.diagnostic(file).to_string()));
-    read.map(|prd| Items::from(&prd)).map_err(|problem| Safe::lines(&problem))
+    read.map(|prd| ItemCounts::from(&prd)).map_err(|problem| Safe::lines(&problem))
 }
 
 /// Keys that the start would ask for.

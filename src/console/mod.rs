@@ -47,5 +47,6 @@ pub mod update;
 pub mod view;
 pub mod why;
 pub mod widget;
-pub mod words;
+#[cfg(test)]
+mod words_tests;
 pub mod world;

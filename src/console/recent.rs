@@ -4,7 +4,7 @@
 //! Not here: judging. Invariant: it speaks only about the very moment that is shown. Of an earlier moment it
 //! knows nothing, and says so.
 
-use crate::machine::event::{Event, Phase, Probe};
+use crate::machine::event::{CallEvent, Event, IterationEvent, Phase, Probe, RunEvent};
 use crate::machine::fold::Stamped;
 use crate::machine::run::RunState;
 use crate::model::safe::Safe;
@@ -68,30 +68,30 @@ impl Recent {
     fn event(&mut self, stamped: &Stamped) {
         self.next_seq = stamped.seq + 1;
         let step = match &stamped.event {
-            Event::StateEntered(entered) => {
+            Event::Run(RunEvent::StateEntered(entered)) => {
                 self.entered = Some(noted(stamped, Safe::line(&entered.why)));
                 None
             }
-            Event::RunHalted(halted) => {
+            Event::Run(RunEvent::RunHalted(halted)) => {
                 self.entered = Some(noted(stamped, Safe::line(&halted.detail)));
                 None
             }
-            Event::RunStarted(_) => {
+            Event::Run(RunEvent::RunStarted(_)) => {
                 self.entered = Some(noted(stamped, Safe::line("the run was started")));
                 None
             }
-            Event::LlmRequested(_) => Some(Step::Request { writing: false }),
-            Event::LlmFailed(failed) => Some(Step::Failed {
+            Event::Call(CallEvent::LlmRequested(_)) => Some(Step::Request { writing: false }),
+            Event::Call(CallEvent::LlmFailed(failed)) => Some(Step::Failed {
                 class: Safe::line(&failed.class),
                 message: Safe::line(&failed.message),
                 attempt: failed.attempt,
             }),
-            Event::ToolIntended(tool) => Some(Step::Tool {
+            Event::Call(CallEvent::ToolIntended(tool)) => Some(Step::Tool {
                 id: tool.id.clone(),
                 name: Safe::line(&tool.name),
                 summary: Safe::line(&tool.summary),
             }),
-            Event::ProbeStarted(started) => Some(Step::Probe {
+            Event::Iteration(IterationEvent::ProbeStarted(started)) => Some(Step::Probe {
                 phase: started.phase,
                 probe: started.probe.clone(),
                 argv: Safe::line(&started.argv.join(" ")),

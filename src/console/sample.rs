@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::engine::session;
 use crate::journal::{self, Blobs, RunDir};
-use crate::machine::event::Event;
+use crate::machine::event::{Event, OperatorEvent};
 use crate::machine::fold::{self, Stamped};
 use crate::machine::operator::{Decision, DecisionStatus};
 use crate::machine::run::RunState;
@@ -36,7 +36,7 @@ impl Sample {
 
     /// The run after its first `count` events (at least one).
     pub fn after(&self, count: usize) -> RunState {
-        let mut state = fold::start(&self.events[0]).unwrap();
+        let mut state = crate::playbook::start(&self.events[0]).unwrap();
         for stamped in self.events.iter().take(count).skip(1) {
             fold::apply(&mut state, stamped).unwrap();
         }
@@ -57,7 +57,9 @@ impl Sample {
 /// Folds an event made by hand. Views show a decision of any kind at any place; who may ask for what, and
 /// where, is the machine's affair.
 pub fn fold_anyway(state: &mut RunState, stamped: &Stamped) {
-    let Event::DecisionAsked(asked) = &stamped.event else { return fold::apply(state, stamped).unwrap() };
+    let Event::Operator(OperatorEvent::DecisionAsked(asked)) = &stamped.event else {
+        return fold::apply(state, stamped).unwrap();
+    };
     state.operator.decisions.push(Decision {
         id: asked.id,
         request: asked.request.clone(),

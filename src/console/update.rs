@@ -4,7 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, MouseEvent, MouseEventKi
 use ratatui::layout::Rect;
 
 use crate::engine::command::Command;
-use crate::machine::event::Event;
+use crate::machine::event::{Event, OperatorEvent, RunEvent};
 use crate::model::safe::Safe;
 
 use super::action::Action;
@@ -424,13 +424,13 @@ fn notice(model: &mut Model, event: &Event) -> Vec<Cmd> {
         return Vec::new();
     }
     let (title, body, tone) = match event {
-        Event::DecisionAsked(asked) => {
+        Event::Operator(OperatorEvent::DecisionAsked(asked)) => {
             let key = model.keymap.first_key(Action::OpenInbox);
             let gist = Safe::line(&asked.request.gist());
             let title = format!("{} waits for you ({}); {key} opens the inbox", asked.id, asked.request.name());
             (title, gist, Tone::Info)
         }
-        Event::DecisionAnswered(answered) => {
+        Event::Operator(OperatorEvent::DecisionAnswered(answered)) => {
             // What no longer waits is not said to wait.
             let waits = format!("{} waits", answered.id);
             if model.message.as_ref().is_some_and(|message| message.text.as_str().starts_with(&waits)) {
@@ -438,7 +438,7 @@ fn notice(model: &mut Model, event: &Event) -> Vec<Cmd> {
             }
             return Vec::new();
         }
-        Event::RunHalted(halted) => {
+        Event::Run(RunEvent::RunHalted(halted)) => {
             (format!("{} ({})", halted.status, halted.stop_reason), Safe::line(&halted.detail), Tone::Info)
         }
         _ => return Vec::new(),

@@ -78,35 +78,7 @@ pub fn inside(area: Rect) -> Rect {
     Block::default().borders(Borders::ALL).inner(area)
 }
 
-/// Milliseconds for people, in two units at most: "42 s", "3 min", "2 h 5 min".
-pub fn duration(millis: u64) -> String {
-    let seconds = millis / 1_000;
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..600 => match seconds % 60 {
-            0 => format!("{} min", seconds / 60),
-            rest => format!("{} min {rest} s", seconds / 60),
-        },
-        600..3_600 => format!("{} min", seconds / 60),
-        _ => match seconds / 60 % 60 {
-            0 => format!("{} h", seconds / 3_600),
-            minutes => format!("{} h {minutes} min", seconds / 3_600),
-        },
-    }
-}
-
-/// A count with thousands set apart.
-pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
+pub use crate::model::amount::{count, duration};
 
 /// A key and what it does, for footers: `p pause`.
 pub fn key_hint(theme: &Theme, key: &str, does: &str) -> Vec<Span<'static>> {

@@ -79,7 +79,7 @@ impl World {
     pub fn follow(&mut self, update: &Update) -> Result<(), String> {
         let Update::Event { stamped, .. } = update else { return Ok(()) };
         match &mut self.run {
-            None => self.run = Some(Box::new(fold::start(stamped).map_err(|e| e.to_string())?)),
+            None => self.run = Some(Box::new(crate::playbook::start(stamped).map_err(|e| e.to_string())?)),
             Some(run) => fold::apply(run, stamped).map_err(|e| e.to_string())?,
         }
         Ok(())

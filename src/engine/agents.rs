@@ -157,7 +157,7 @@ impl Driver<'_> {
             results.push(json!({
                 "criterion": criterion.id,
                 "result": result.end.describe(),
-                "output_path": crate::machine::measure::check_output_path(iteration.number(), &criterion.id),
+                "output_path": crate::machine::document::check_output_path(iteration.number(), &criterion.id),
                 "output": self.excerpt(Some(result.output), MAX_OUTPUT_BYTES)?,
             }));
         }

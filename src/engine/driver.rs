@@ -14,14 +14,16 @@ use crate::evidence::permit;
 use crate::evidence::render;
 use crate::evidence::store;
 use crate::journal::{self, JournalError};
-use crate::machine::event::{BackpressureSeen, BudgetCut, Event, Phase, Signal};
+use crate::machine::claim;
+use crate::machine::event::{BackpressureSeen, BudgetCut, Event, Phase, RunEvent, Signal};
 use crate::machine::fold;
-use crate::machine::next::{self, Playbook, Todo};
+use crate::machine::next;
 use crate::machine::run::RunState;
 use crate::machine::step::{self, Input};
+use crate::machine::todo::Todo;
 use crate::model::budget::{self, Exhausted, Spent};
 use crate::model::decision::DecisionId;
-use crate::playbook;
+use crate::model::rendered::Rendered;
 use crate::tool::permission::Rules;
 use crate::workspace::plain::Durability;
 use crate::workspace::tree::{FileState, TreeCache};
@@ -86,7 +88,6 @@ pub struct Driver<'a> {
     pub(super) manifest: Vec<render::Listed>,
     /// Places of ours that held something else and were put right; recorded with the next look at the workspace.
     pub(super) mended: Vec<String>,
-    pub(super) playbook: &'static dyn Playbook,
 }
 
 impl<'a> Driver<'a> {
@@ -99,7 +100,6 @@ impl<'a> Driver<'a> {
     ) -> Result<Self, EngineError> {
         let rules = permit::rules(&session.state)
             .map_err(|e| EngineError::usage(e.to_string(), "rules look like `shell(cargo *)`"))?;
-        let playbook = playbook::of(session.state.loop_file().playbook);
         Ok(Self {
             session,
             agents,
@@ -117,7 +117,6 @@ impl<'a> Driver<'a> {
             handed_out: BTreeSet::new(),
             manifest: Vec::new(),
             mended: Vec::new(),
-            playbook,
         })
     }
 
@@ -149,7 +148,7 @@ impl<'a> Driver<'a> {
             self.take_orders().await?;
             self.watch_signals().await?;
             journal::failpoint("step");
-            let todo = next::next(&self.session.state, self.playbook);
+            let todo = next::next(&self.session.state);
             if todo != Todo::AwaitPerson {
                 self.waiting_since = None;
             }
@@ -176,7 +175,7 @@ impl<'a> Driver<'a> {
     }
 
     async fn proceed(&mut self) -> Result<(), EngineError> {
-        let events = step::step(&self.session.state, self.playbook, Input::Proceed);
+        let events = step::step(&self.session.state, Input::Proceed);
         if events.is_empty() {
             return Err(EngineError::Internal(format!("no way on from {}", self.session.state.state)));
         }
@@ -201,9 +200,11 @@ impl<'a> Driver<'a> {
 
     /// Passes one event through the machine and records what it says.
     pub(super) async fn record(&mut self, event: impl Into<Event>) -> Result<(), EngineError> {
-        let events = step::step(&self.session.state, self.playbook, Input::Record(Box::new(event.into())));
+        let events = step::step(&self.session.state, Input::Record(Box::new(event.into())));
         let rejected = events.iter().find_map(|event| match event {
-            Event::InputRejected(rejected) => Some(format!("{} was rejected: {}", rejected.input, rejected.why)),
+            Event::Run(RunEvent::InputRejected(rejected)) => {
+                Some(format!("{} was rejected: {}", rejected.input, rejected.why))
+            }
             _ => None,
         });
         self.append(events).await?;
@@ -333,11 +334,7 @@ impl<'a> Driver<'a> {
     }
 
     /// The files of the running iteration and of the run as a whole.
-    pub(super) fn write_evidence(
-        &mut self,
-        files: &[render::Rendered],
-        durability: Durability,
-    ) -> Result<(), EngineError> {
+    pub(super) fn write_evidence(&mut self, files: &[Rendered], durability: Durability) -> Result<(), EngineError> {
         let workspace = &self.session.workspace;
         let failed = |e| EngineError::io("cannot write the evidence", workspace, e);
         self.mended.extend(store::write(workspace, files, durability).map_err(failed)?);
@@ -354,16 +351,16 @@ impl<'a> Driver<'a> {
         let mut after = self.session.state.clone();
         after.backpressure = Some(seen.clone());
         // Where a full disk does not stop the run, there is nothing to decide before its effects are done.
-        if !step::must_stop(&after) {
+        if !claim::must_stop(&after) {
             return Ok(());
         }
         let mut events = vec![Event::from(seen)];
-        events.extend(step::step(&after, self.playbook, Input::Proceed));
+        events.extend(step::step(&after, Input::Proceed));
         self.append(events).await
     }
 }
 
 /// Resolves when a signal has come that stops the run in its present state.
 pub(super) async fn stop_comes(signals: &Signals, state: &RunState) {
-    signals::wait_for(signals.waiter(), |signal| step::stops(state, signal)).await;
+    signals::wait_for(signals.waiter(), |signal| claim::stops(state, signal)).await;
 }

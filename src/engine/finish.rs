@@ -44,7 +44,7 @@ pub(super) fn seal(
         .map_err(|e| EngineError::io("cannot write the evidence", workspace, e))?;
     let mut subjects = vec![Subject::sha256(HEAD_SUBJECT, head)];
     subjects.extend(state.tree.map(|tree| Subject::sha256(TREE_SUBJECT, tree)));
-    subjects.extend(state.value.git.commit().map(Subject::commit));
+    subjects.extend(state.git.commit().map(Subject::commit));
     subjects.extend(files.iter().map(|file| Subject::sha256(file.path.clone(), Digest::of(&file.bytes))));
     let mut predicate = predicate(state, next_seq);
     // Without a key the run ends unsigned; the commands say why.

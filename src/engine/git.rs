@@ -23,8 +23,6 @@ use crate::evidence::render;
 use crate::journal;
 use crate::machine::event::{GitFacts, GitFinished, GitIntended, GitOperation, IterationUndone};
 use crate::machine::run::RunState;
-use crate::model::loop_file::Playbook;
-use crate::model::value::VIEWS;
 use crate::model::value::settings::{GitMode, GitSettings};
 use crate::tool::sandbox::Sandbox;
 use crate::workspace::plain::Durability;
@@ -58,14 +56,9 @@ impl Job {
             setting,
             run: run.run().as_str().to_owned(),
             name: run.loop_file().name.clone().unwrap_or_else(|| "loop".to_owned()),
-            settings: run.git_settings().clone(),
-            kept: match run.loop_file().playbook {
-                Playbook::Prd => vec![paths::plain(&run.loop_file().prd().file)],
-                Playbook::Swarm | Playbook::Value | Playbook::Micro => {
-                    kept(&run.value_settings().vision, &run.value_settings().prd)
-                }
-            },
-            known: run.value.git.facts.clone(),
+            settings: run.playbook().git_settings(run.loop_file()).clone(),
+            kept: run.playbook().kept_files(run.loop_file()).iter().map(|file| paths::plain(file)).collect(),
+            known: run.git.facts.clone(),
         }
     }
 
@@ -141,12 +134,6 @@ impl Job {
     }
 }
 
-/// What a way back leaves alone. The views change with every iteration: put back, each would stand in the way of
-/// every undo but the latest, and the engine would write it anew all the same.
-fn kept(vision: &str, prd: &str) -> Vec<String> {
-    [vision, prd].into_iter().chain(VIEWS).map(paths::plain).collect()
-}
-
 /// Where the repository is, and what git wears there.
 fn setting(workspace: &Path, sandbox: &Sandbox, run: &str, stop: &CancellationToken) -> Result<Setting, Trouble> {
     let place = match place::find(workspace)? {
@@ -195,7 +182,7 @@ impl Driver<'_> {
 
     /// Announces an operation, does it, records what came of it. Interrupted, it is done again.
     pub(super) async fn git(&mut self, operation: GitOperation) -> Result<(), EngineError> {
-        if self.session.state.value.git.open.as_ref() != Some(&operation) {
+        if self.session.state.git.open.as_ref() != Some(&operation) {
             self.record(GitIntended { operation: operation.clone() }).await?;
         }
         journal::failpoint("git");
@@ -213,7 +200,7 @@ impl Driver<'_> {
     pub(super) async fn undo(&mut self, iteration: u32) -> Result<(), EngineError> {
         let stop = CancellationToken::new();
         let job = Job::new(self.git_setting(&stop), &self.session.state);
-        let starts = &self.session.state.value.git.starts;
+        let starts = &self.session.state.git.starts;
         let spans: Vec<Span> =
             starts.iter().map(|(iteration, start)| Span { iteration: *iteration, start: start.clone() }).collect();
         let effect = async {
@@ -240,12 +227,12 @@ impl Driver<'_> {
     /// Before an iteration begins: where it begins on the branch, so that it can be taken back. `false`: a stop came
     /// first.
     pub(super) async fn mark_iteration(&mut self) -> Result<bool, EngineError> {
-        let branch = self.session.state.value.git.facts.as_ref().and_then(|facts| facts.branch.as_ref());
+        let branch = self.session.state.git.facts.as_ref().and_then(|facts| facts.branch.as_ref());
         if branch.is_none() {
             return Ok(true);
         }
         let what = format!("before iteration {}", self.session.state.iteration_number());
         self.git(GitOperation::Commit { what }).await?;
-        Ok(self.session.state.value.git.open.is_none())
+        Ok(self.session.state.git.open.is_none())
     }
 }

@@ -9,20 +9,20 @@ mod ledger;
 
 use std::path::PathBuf;
 
-use crate::machine::event::{ItemSeen, ItemSettled, PassVerdict, PrdRead, ReadWhen};
-use crate::machine::passes;
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
-use crate::model::loop_file::Playbook;
+use crate::model::prd::ReadWhen;
 use crate::model::prd::{self, Change, Prd};
 use crate::model::secret::Scope;
+use crate::playbook::passes::event::{ItemSeen, ItemSettled, PassVerdict, PrdRead};
+use crate::playbook::passes::{measure, state as passes};
 use crate::workspace::document;
 
 use super::driver::Driver;
 use super::error::EngineError;
 use super::people;
 
-pub(super) use crate::evidence::ours::{ARCHIVE, LAST_ERROR, LEDGER, LOG, PROGRESS, THEIRS};
+pub(super) use crate::playbook::passes::{ARCHIVE, LAST_ERROR, LOG, PROGRESS, THEIRS};
 
 /// The longest note that is written for an item.
 const MAX_NOTE: usize = 500;
@@ -43,7 +43,7 @@ impl Driver<'_> {
 
     /// The text that is believed.
     fn believed_prd(&self) -> Result<Prd, EngineError> {
-        let known = self.session.state.passes.prd.text;
+        let known = self.session.state.passes().prd.text;
         let digest = known.ok_or_else(|| EngineError::Internal("no PRD was read".to_owned()))?;
         let bytes = self.session.blobs.get(&digest)?;
         Prd::read(&bytes).map_err(|e| EngineError::Internal(format!("the kept PRD cannot be read: {e}")))
@@ -83,7 +83,7 @@ impl Driver<'_> {
     }
 
     fn as_read(&self, when: ReadWhen, prd: &Prd, items: Vec<ItemSeen>) -> Result<PrdRead, EngineError> {
-        let known = &self.session.state.passes.prd;
+        let known = &self.session.state.passes().prd;
         let sha256 = self.session.blobs.put(prd.text().as_bytes())?;
         let is_new = known.items != items || known.text.is_none();
         Ok(PrdRead {
@@ -99,7 +99,7 @@ impl Driver<'_> {
     /// is still not for anybody else to say. Where it is not, nothing of it is believed.
     fn read_after_work(&self) -> Result<PrdRead, EngineError> {
         let when = ReadWhen::AfterWork;
-        let known = &self.session.state.passes.prd;
+        let known = &self.session.state.passes().prd;
         let now = self.prd_bytes();
         if matches!(&now, Ok(Some(bytes)) if Some(Digest::of(bytes)) == known.text) {
             return Ok(unchanged(when));
@@ -136,7 +136,7 @@ impl Driver<'_> {
 
     pub(super) async fn restore_prd(&mut self) -> Result<(), EngineError> {
         let believed = self.believed_prd()?;
-        if let Some(theirs) = self.session.state.passes.prd.theirs {
+        if let Some(theirs) = self.session.state.passes().prd.theirs {
             let theirs = self.session.blobs.get(&theirs)?;
             self.ledger_replace(THEIRS, &String::from_utf8_lossy(&theirs))?;
         }
@@ -151,7 +151,7 @@ impl Driver<'_> {
         let state = &self.session.state;
         let missing = || EngineError::Internal("no judged pass is to be settled".to_owned());
         let iteration = state.current.as_ref().ok_or_else(missing)?;
-        let judged = state.passes.judged_in(iteration.number()).ok_or_else(missing)?.clone();
+        let judged = state.passes().judged_in(iteration.number()).ok_or_else(missing)?.clone();
         let item = judged.subject.clone().ok_or_else(missing)?;
         let mut settled = ItemSettled {
             iteration: judged.iteration,
@@ -170,7 +170,7 @@ impl Driver<'_> {
                 Ok((sha256, items)) => {
                     settled.passes = true;
                     settled.sha256 = Some(sha256);
-                    let expected = passes::flipped(&self.session.state.passes.prd.items, &item);
+                    let expected = passes::flipped(&self.session.state.passes().prd.items, &item);
                     settled.items = Some(items).filter(|items| *items != expected);
                 }
                 Err(problem) => settled.problem = Some(problem),
@@ -185,7 +185,7 @@ impl Driver<'_> {
     #[allow(clippy::type_complexity)]
     fn flip(&self, id: &str, note: &str) -> Result<Result<(Digest, Vec<ItemSeen>), String>, EngineError> {
         let base = self.believed_prd()?;
-        let chosen_from = self.session.state.passes.prd.chosen_from;
+        let chosen_from = self.session.state.passes().prd.chosen_from;
         let before = chosen_from.map(|digest| self.session.blobs.get(&digest)).transpose()?;
         let before = before.and_then(|bytes| Prd::read(&bytes).ok());
         let asked = before.as_ref().and_then(|prd| prd.item(id));
@@ -236,7 +236,7 @@ impl Driver<'_> {
             Err(why) => return Ok(Err(why)),
         };
         // What somebody else flipped meanwhile is heard between the iterations, not here.
-        let known = &self.session.state.passes.prd;
+        let known = &self.session.state.passes().prd;
         let items = items.into_iter().map(|item| {
             let passes = item.id == id || known.item(&item.id).is_some_and(|known| known.passes);
             ItemSeen { passes: item.passes && passes, ..item }
@@ -246,17 +246,15 @@ impl Driver<'_> {
 
     /// What agents may not write where there are items: the file, the log, the progress.
     pub(super) fn items_guarded(&self) -> Vec<PathBuf> {
-        match self.session.state.loop_file().playbook {
-            Playbook::Prd => std::iter::once(PathBuf::from(self.prd_path())).chain(LEDGER.map(PathBuf::from)).collect(),
-            Playbook::Swarm | Playbook::Value | Playbook::Micro => Vec::new(),
-        }
+        let state = &self.session.state;
+        state.playbook().guarded_from_checks(state.loop_file()).into_iter().map(PathBuf::from).collect()
     }
 
     /// What an author or a critic of a pass is told beside the capsule and the diff.
     pub(super) fn pass_brief(&self, role: Role) -> Result<String, EngineError> {
         let state = &self.session.state;
         let Some(iteration) = &state.current else { return Ok(String::new()) };
-        let chosen = state.passes.chosen_in(iteration.number());
+        let chosen = state.passes().chosen_in(iteration.number());
         let subject = chosen.map(|chosen| chosen.item.as_str());
         let mut text = String::new();
         if let Some(chosen) = chosen {
@@ -266,12 +264,12 @@ impl Driver<'_> {
                 text.push_str(&ledger::item_brief(item, chosen.pass));
             }
         }
-        let last = state.passes.of(subject).rfind(|judged| judged.iteration < iteration.number());
+        let last = state.passes().of(subject).rfind(|judged| judged.iteration < iteration.number());
         if let (true, Some(last)) = (role != Role::Critic, last) {
             text.push_str("\nLAST_PASS\n");
             text.push_str(&ledger::last_pass(last));
             let earlier = state.done.iter().find(|done| done.number() == last.iteration);
-            for (name, result) in earlier.iter().flat_map(|done| passes::failed_checks(state, done)) {
+            for (name, result) in earlier.iter().flat_map(|done| measure::failed_checks(state, done)) {
                 text.push_str(&format!("\nOUTPUT OF {name}\n"));
                 text.push_str(&self.excerpt(result.map(|result| result.output), ledger::MAX_OUTPUT)?);
             }

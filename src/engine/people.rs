@@ -14,14 +14,13 @@ use crate::evidence::render;
 use crate::journal::JournalError;
 use crate::machine::event::{
     BudgetRaised, DecisionAnswered, DecisionSettled, Event, PauseBegan, PauseLifted, PauseRequested, Probe,
-    RetryRequested, Signal, SteerQueued, StopScheduled, UndoRequested, ViewerAttached, ViewerDetached,
+    RetryRequested, RunEvent, Signal, SteerQueued, StopScheduled, UndoRequested, ViewerAttached, ViewerDetached,
 };
 use crate::machine::operator::{Decision, DecisionStatus};
 use crate::machine::step::{self, Input};
 use crate::model::decision::{Answer, DecisionId, MAX_PROPOSAL, Mode, Request};
 use crate::model::digest::Digest;
 use crate::model::learnings::flatten;
-use crate::model::loop_file;
 use crate::tool::process::{self, Access, CommandSpec};
 use crate::workspace::document;
 use crate::workspace::plain::Durability;
@@ -115,9 +114,9 @@ impl Driver<'_> {
     }
 
     async fn record_order(&mut self, event: Event, said: String) -> Result<Receipt, EngineError> {
-        let events = step::step(&self.session.state, self.playbook, Input::Record(Box::new(event)));
+        let events = step::step(&self.session.state, Input::Record(Box::new(event)));
         let refused = events.iter().find_map(|event| match event {
-            Event::InputRejected(rejected) => Some(rejected.why.clone()),
+            Event::Run(RunEvent::InputRejected(rejected)) => Some(rejected.why.clone()),
             _ => None,
         });
         let first = events.first().cloned().filter(|_| refused.is_none());
@@ -161,9 +160,6 @@ impl Driver<'_> {
                 let number = operator.next_steer();
                 let said = format!("word {number} is queued for the next agent call");
                 (SteerQueued { number, text, by }.into(), said)
-            }
-            Command::Undo(_) if self.session.state.loop_file().playbook != loop_file::Playbook::Value => {
-                return Err("only runs of the value playbook have commits to take back".to_owned());
             }
             Command::Undo(iteration) => {
                 let said = format!("iteration {iteration} is taken back before the next step");

@@ -66,7 +66,7 @@ impl Driver<'_> {
 
     /// The probes of a step, all at the same time: announced together, run, recorded together in their order.
     pub(super) async fn run_probes(&mut self, probes: Vec<Probe>) -> Result<(), EngineError> {
-        let step = self.session.state.value.step.as_ref();
+        let step = self.session.state.value().step.as_ref();
         let phase = Phase::Step(step.ok_or_else(|| EngineError::Internal("no step is open".to_owned()))?.number);
         if probes.is_empty() {
             return Err(EngineError::Internal("a step wants no probe to be run".to_owned()));
@@ -160,7 +160,7 @@ impl Driver<'_> {
 
     fn verification_of(&self, probe: &Probe) -> Option<&Verification> {
         let Probe::Verification(id) = probe else { return None };
-        self.session.state.value.verifications.get(id)
+        self.session.state.value().verifications.get(id)
     }
 
     /// What a script showed counts only if it is still the script that was to be run.
@@ -224,7 +224,7 @@ impl Driver<'_> {
             // A script is known by what was found, not by what was declared.
             Probe::Verification(_) => None,
             Probe::Task(id) => {
-                let task = self.session.state.value.task(id)?;
+                let task = self.session.state.value().task(id)?;
                 let seconds = self.session.state.value_settings().script_seconds;
                 Some((task.check.clone()?, Duration::from_secs(seconds)))
             }
@@ -276,8 +276,8 @@ impl Driver<'_> {
 
     /// Failures are compared only where that decides something.
     fn signature_of(&self, probe: &Probe, outcome: &ProcessOutcome, output: &[u8]) -> Option<Signature> {
-        let compared = self.session.state.loop_file().playbook.has_passes()
-            && matches!(probe, Probe::Criterion(_) | Probe::Item(_));
+        let compared =
+            self.session.state.playbook().compares_failures() && matches!(probe, Probe::Criterion(_) | Probe::Item(_));
         (compared && outcome.end != End::Exited(0)).then(|| Signature::of_bytes(output))
     }
 

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::journal;
-use crate::machine::event::{DecisionAnswered, Event};
+use crate::machine::event::{DecisionAnswered, Event, OperatorEvent};
 use crate::machine::run::RunState;
 use crate::model::decision::{Answer, Request};
 use crate::model::loop_file::PermissionsDecl;
@@ -88,7 +88,7 @@ fn wanted(state: &RunState, answered: &DecisionAnswered) -> Option<Result<String
 /// Keeps what an operator's answer allows for good. Says where, or why not; `None` if nothing was to be kept.
 /// The answer stands whatever happens here.
 pub fn keep(root: &StateRoot, workspace: &Path, state: &RunState, event: &Event) -> Option<String> {
-    let Event::DecisionAnswered(answered) = event else { return None };
+    let Event::Operator(OperatorEvent::DecisionAnswered(answered)) = event else { return None };
     let rule = match wanted(state, answered)? {
         Ok(rule) => rule,
         Err(why) => return Some(why),

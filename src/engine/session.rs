@@ -171,7 +171,7 @@ impl Session {
         let writer = Writer::start(&run_dir, tail, Box::new(SystemClock), WriterOptions::default())?;
         let records = writer.append_blocking(vec![draft(None, &started.into())?])?;
         let first = records.first().ok_or_else(|| EngineError::Internal("no first event".to_owned()))?;
-        let state = fold::start(&stamped(first)?)?;
+        let state = playbook::start(&stamped(first)?)?;
         unborn.lives();
         let blobs = run_dir.blobs();
         Ok(Self {
@@ -321,7 +321,7 @@ pub(super) fn recover(
         connection.see(record.seq, record.hash);
         if let Some(state) = folded.as_ref().filter(|_| record.kind != journal::SEGMENT_END) {
             let event = stamped(&record).map_err(invalid)?.event;
-            batch.follow(state, playbook::of(state.loop_file().playbook), &event);
+            batch.follow(state, &event);
         }
         fold_record(&mut folded, &record).map_err(invalid)
     })?;
@@ -369,7 +369,7 @@ pub fn fold_record(folded: &mut Option<RunState>, record: &Record) -> Result<(),
     }
     let stamped = stamped(record)?;
     match folded {
-        None => *folded = Some(fold::start(&stamped)?),
+        None => *folded = Some(playbook::start(&stamped)?),
         Some(state) => fold::apply(state, &stamped)?,
     }
     Ok(())
@@ -377,7 +377,7 @@ pub fn fold_record(folded: &mut Option<RunState>, record: &Record) -> Result<(),
 
 /// A journal record as an event.
 pub fn stamped(record: &Record) -> Result<Stamped, EngineError> {
-    let event = Event::parse(&record.kind, record.data.get())
+    let event = playbook::parse(&record.kind, record.data.get())
         .ok_or_else(|| EngineError::NewerEvents { kind: record.kind.clone() })?
         .map_err(|e| EngineError::Journal(JournalError::Invalid { detail: format!("event {}: {e}", record.seq) }))?;
     Ok(Stamped { seq: record.seq, ts: record.ts.clone(), mono_ms: record.mono_ms, boot: record.boot.clone(), event })

@@ -11,13 +11,11 @@ use tokio_util::sync::CancellationToken;
 use crate::evidence::permit::{self, Permit, effect_name, effect_of};
 use crate::journal;
 use crate::machine::document;
+use crate::machine::document::check_output_path;
 use crate::machine::event::{
-    AskedBy, DecisionAsked, Event, ReportAccepted, Text, ToolFinished, ToolIntended, ToolOutcomeKind, ToolUse,
+    AskedBy, DecisionAsked, Event, ReportAccepted, RunEvent, Text, ToolFinished, ToolIntended, ToolOutcomeKind, ToolUse,
 };
-use crate::machine::measure::check_output_path;
-use crate::machine::passes;
 use crate::machine::step::{self, Input};
-use crate::machine::value;
 use crate::model::decision::{ASK_TOOL, MAX_DECISIONS, Mode, Request as DecisionRequest};
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
@@ -235,7 +233,7 @@ impl Driver<'_> {
     /// What nothing that runs for a loop may change: AGENTS.md, and the repository that the engine commits to. Where it
     /// does not commit, an agent may; but not say what git runs, nor where it looks.
     pub(super) fn sealed_from_all(&self) -> Vec<PathBuf> {
-        let commits = self.session.state.value.git.facts.as_ref().is_some_and(|facts| facts.branch.is_some());
+        let commits = self.session.state.git.facts.as_ref().is_some_and(|facts| facts.branch.is_some());
         let git = if commits { REPOSITORY } else { GIT_DECIDES };
         git.iter().chain(&[learnings::FILE]).map(PathBuf::from).collect()
     }
@@ -396,15 +394,10 @@ impl Driver<'_> {
     /// Reads what a structured tool was given, and asks the guardrails. The error goes back to the agent.
     pub(super) fn admit(&self, tool: Tool, input: &Value) -> Result<Report, String> {
         let report = Report::parse(tool, input)?;
-        if let Report::Value(structured) = &report {
-            value::admit(&self.session.state, structured)?;
-            // A person will be shown it as a document, so it is kept like one.
-            if let Structured::ProposePrd(proposal) = structured {
-                self.session.blobs.put(proposal.text.as_bytes()).map_err(|e| e.to_string())?;
-            }
-        }
-        if matches!(report, Report::Author(_) | Report::Critic(_)) {
-            passes::admit(&self.session.state, &report)?;
+        self.session.state.playbook().admit(&self.session.state, &report)?;
+        // A person will be shown it as a document, so it is kept like one.
+        if let Report::Value(Structured::ProposePrd(proposal)) = &report {
+            self.session.blobs.put(proposal.text.as_bytes()).map_err(|e| e.to_string())?;
         }
         Ok(report)
     }
@@ -439,10 +432,12 @@ impl Driver<'_> {
     pub(super) async fn record_all(&mut self, events: Vec<Event>) -> Result<(), EngineError> {
         let checked: Vec<Event> = events
             .into_iter()
-            .flat_map(|event| step::step(&self.session.state, self.playbook, Input::Record(Box::new(event))))
+            .flat_map(|event| step::step(&self.session.state, Input::Record(Box::new(event))))
             .collect();
         let rejected = checked.iter().find_map(|event| match event {
-            Event::InputRejected(rejected) => Some(format!("{} was rejected: {}", rejected.input, rejected.why)),
+            Event::Run(RunEvent::InputRejected(rejected)) => {
+                Some(format!("{} was rejected: {}", rejected.input, rejected.why))
+            }
             _ => None,
         });
         self.append(checked).await?;

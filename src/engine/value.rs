@@ -19,17 +19,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::journal::Blobs;
 use crate::machine::compose;
-use crate::machine::event::{DocumentsRead, PreflightChecked, ServicesChecked};
-use crate::machine::next::Effect;
+use crate::machine::todo::Effect;
 use crate::model::canonical;
 use crate::model::capsule::Capsule;
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
-use crate::model::loop_file::Playbook;
 use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::tools::Structured;
-use crate::model::value::{VIEWS, ValueSettings, verification};
 use crate::playbook::value::brief::{self, Texts};
+use crate::playbook::value::event::{DocumentsRead, PreflightChecked, ServicesChecked};
 use crate::tool::permission::Verdict;
 
 use super::driver::{Cutoff, Driver, Guarded};
@@ -51,7 +49,7 @@ impl Driver<'_> {
             Effect::WriteDocument { path, text } => self.write_text(&path, &text).await,
             Effect::RunProbes(probes) => self.run_probes(probes).await,
             Effect::FindVerifications => {
-                let known = &self.session.state.value.verifications;
+                let known = &self.session.state.value().verifications;
                 let found = scripts::find(&self.session.workspace, known, &self.session.blobs, self.secrets())?;
                 self.record(found).await
             }
@@ -95,7 +93,7 @@ impl Driver<'_> {
     /// Before the role that writes scripts looks at them, they are what was recorded: whoever changed one meanwhile
     /// has not changed what counts.
     pub(super) fn restore_scripts(&self) -> Result<(), EngineError> {
-        for verification in self.session.state.value.verifications.values() {
+        for verification in self.session.state.value().verifications.values() {
             let script = self.session.blobs.get(&verification.script)?;
             // What cannot be put back now cannot be run either, and says so then.
             let _ = scripts::restore(&self.session.workspace, verification, &script);
@@ -104,7 +102,7 @@ impl Driver<'_> {
     }
 
     async fn check_services(&mut self) -> Result<(), EngineError> {
-        let services = self.session.state.value.context.as_ref().map(|context| context.services.clone());
+        let services = self.session.state.value().context.as_ref().map(|context| context.services.clone());
         let services = services.unwrap_or_default();
         let token = CancellationToken::new();
         let checks = self.service_checks(services)?;
@@ -118,7 +116,7 @@ impl Driver<'_> {
     }
 
     fn preflight(&self) -> PreflightChecked {
-        let value = &self.session.state.value;
+        let value = self.session.state.value();
         let report = value.step.as_ref().and_then(|step| step.last_report(Tool::ReportPreflight));
         let not_needed = match report {
             Some(Structured::ReportPreflight(report)) => report.not_needed.as_slice(),
@@ -136,11 +134,9 @@ impl Driver<'_> {
 
     /// What the sandbox, where it can, keeps from this role's commands, too.
     pub(super) fn sealed_from(&self, role: Role) -> Vec<PathBuf> {
-        let mut sealed = match self.session.state.loop_file().playbook {
-            Playbook::Swarm | Playbook::Micro => Vec::new(),
-            Playbook::Prd => self.items_guarded(),
-            Playbook::Value => guarded(role, self.session.state.value_settings()),
-        };
+        let state = &self.session.state;
+        let guarded = state.playbook().guarded(state.loop_file(), role);
+        let mut sealed: Vec<PathBuf> = guarded.into_iter().map(PathBuf::from).collect();
         sealed.extend(self.sealed_from_all());
         sealed
     }
@@ -167,7 +163,7 @@ impl Driver<'_> {
 
     /// Which call it is, as a line of its own.
     pub(super) fn call_line(&self, purpose: Purpose, subject: Option<&str>) -> Result<String, EngineError> {
-        let made = self.session.state.value.calls_made.get(&(purpose, subject.map(str::to_owned))).copied();
+        let made = self.session.state.calls_made.get(&(purpose, subject.map(str::to_owned))).copied();
         Ok(format!("CALL {}\n", call_line(purpose, subject, made.unwrap_or(0).saturating_add(1))?))
     }
 
@@ -185,16 +181,6 @@ impl Driver<'_> {
         }
         capsule.text().map_err(|e| EngineError::Internal(e.to_string()))
     }
-}
-
-/// Whoever builds neither judges nor says what is wanted: not the scripts, not the documents, not what is rendered.
-fn guarded(role: Role, settings: &ValueSettings) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> = [&settings.vision, &settings.prd].map(PathBuf::from).into();
-    paths.extend(VIEWS.map(PathBuf::from));
-    if role != Role::Qc {
-        paths.push(PathBuf::from(verification::DIRECTORY));
-    }
-    paths
 }
 
 /// A command as a shell would be given it, each word one word.
@@ -252,19 +238,6 @@ mod tests {
         let line = call_line(Purpose::Execute, Some("T1"), 2).unwrap();
         assert_eq!(line, r#"{"nth":2,"purpose":"execute","subject":"T1"}"#);
         assert_eq!(call_line(Purpose::Plan, None, 1).unwrap(), r#"{"nth":1,"purpose":"plan"}"#);
-    }
-
-    #[test]
-    fn who_builds_writes_neither_scripts_nor_documents() {
-        let settings = ValueSettings { prd: "docs/PRD.md".to_owned(), ..ValueSettings::default() };
-        for role in [Role::Builder, Role::Fixer] {
-            let paths = guarded(role, &settings);
-            for path in ["VISION.md", "docs/PRD.md", ".loop/verifications", ".loop_state.json", "DELIVERY_REPORT.md"] {
-                assert!(paths.contains(&PathBuf::from(path)), "{role} may write {path}");
-            }
-        }
-        let qc = guarded(Role::Qc, &settings);
-        assert!(qc.contains(&PathBuf::from("VISION.md")) && !qc.contains(&PathBuf::from(".loop/verifications")));
     }
 
     #[test]

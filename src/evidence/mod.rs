@@ -5,12 +5,10 @@
 
 pub mod ours;
 pub mod pack;
-mod passes;
 mod people;
 pub mod permit;
 pub mod render;
 pub mod report;
 pub mod store;
-pub mod value;
 pub mod verify;
 mod within;

@@ -17,7 +17,7 @@ use crate::journal::{Anchors, JournalError, RunDir};
 use crate::model::digest::Digest;
 use crate::model::ids::RunId;
 
-use super::render::Rendered;
+use crate::model::rendered::Rendered;
 
 mod tar;
 

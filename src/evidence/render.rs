@@ -4,37 +4,24 @@ use serde_json::{Value, json};
 
 use crate::journal::{Blobs, JournalError};
 use crate::machine::alignment;
-use crate::machine::document::{self, EVIDENCE_ROOT, iteration_dir, report_path, step_output_path};
-use crate::machine::event::{Phase, Probe};
+use crate::machine::document::{self, EVIDENCE_ROOT, iteration_dir, report_path};
 use crate::machine::iteration::Iteration;
 use crate::machine::ledger::Used;
-use crate::machine::measure::check_output_path;
 use crate::machine::run::RunState;
 use crate::model::budget::Profile;
 use crate::model::canonical;
 use crate::model::digest::Digest;
 use crate::model::learnings::{NorthstarDirection, SpecVersion};
+use crate::model::rendered::Rendered;
 
-use super::passes;
 use super::people;
 use super::report;
-use super::value;
 
 /// The first version of the reducer whose runs have a usage file.
 const KNOWS_USAGE: u32 = 3;
 
 /// Files that a run may have for a while and not at its end: below the root of the evidence.
 pub const PASSING: [&str; 3] = ["inbox.md", "northstar_drift.log", "value/preconditions.md"];
-
-/// One rendered file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rendered {
-    /// Relative to the workspace.
-    pub path: String,
-    pub bytes: Vec<u8>,
-    pub role: &'static str,
-    pub iteration: Option<u32>,
-}
 
 /// A file as the manifest lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,14 +66,7 @@ pub fn of_iteration(state: &RunState, iteration: &Iteration, blobs: &Blobs) -> R
         add(format!("{dir}/artifacts.json"), document::text(&document::artifacts(iteration)).into_bytes(), "artifact");
     }
     for ((phase, probe), result) in &iteration.probes {
-        let path = match (phase, probe) {
-            (Phase::Iteration, Probe::Criterion(id)) => check_output_path(number, id),
-            (Phase::Step(step), probe) => step_output_path(number, *step, probe),
-            (phase, probe) => match passes::output_path(number, *phase, probe) {
-                Some(path) => path,
-                None => continue,
-            },
-        };
+        let Some(path) = document::probe_output_path(number, *phase, probe) else { continue };
         add(path, blobs.get(&result.output)?, "test");
     }
     if let Some(certificate) = document::certificate(iteration) {
@@ -103,11 +83,8 @@ pub fn of_iteration(state: &RunState, iteration: &Iteration, blobs: &Blobs) -> R
     if let Some(review) = document::review(iteration) {
         add(format!("{dir}/review.json"), document::text(&review).into_bytes(), "proof");
     }
-    if let Some(routing) = passes::routing(state, iteration) {
-        add(format!("{dir}/routing.json"), document::text(&routing).into_bytes(), "proof");
-    }
-    if let Some(receipts) = passes::receipts(state, iteration) {
-        add(format!("{dir}/receipts.json"), document::text(&receipts).into_bytes(), "log");
+    for (name, value, role) in state.playbook().iteration_views(state, iteration) {
+        add(format!("{dir}/{name}"), document::text(&value).into_bytes(), role);
     }
     if let Some(gate) = &iteration.gate {
         let value = json!({"iteration": number, "gate": gate});
@@ -161,14 +138,14 @@ pub fn of_run(state: &RunState) -> Vec<Rendered> {
     if let Some(output) = report::exit_output(state) {
         add("exit.json", document::text(&output), "proof");
     }
-    files.extend(value::views(state));
+    files.extend(state.playbook().views(state));
     files
 }
 
 /// Iterations that a person took back: their evidence no longer stands for the workspace.
 fn undone(state: &RunState) -> Option<Value> {
     let rows: Vec<Value> = state
-        .value
+        .git
         .taken_back
         .iter()
         .map(|(iteration, undone)| {

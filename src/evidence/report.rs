@@ -11,6 +11,7 @@ use crate::machine::phuc;
 use crate::machine::run::RunState;
 use crate::model::certificate::{Certificate, CertificateKind};
 use crate::model::fraction::Fraction;
+use crate::model::gate_report::GateReport;
 use crate::model::learnings::SpecVersion;
 use crate::model::rung;
 use crate::model::stop::{ExitStatus, StopReason};
@@ -100,7 +101,7 @@ fn average_glow(state: &RunState) -> Option<String> {
 }
 
 /// The gate that was judged, if a success was ever claimed.
-fn last_gate(state: &RunState) -> Option<&gate::GateReport> {
+fn last_gate(state: &RunState) -> Option<&GateReport> {
     state.iterations().rev().find_map(|iteration| iteration.gate.as_ref())
 }
 

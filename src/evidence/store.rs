@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 
 use crate::machine::document::EVIDENCE_ROOT;
 use crate::model::ids::RunId;
+use crate::model::rendered::Rendered;
+use crate::playbook::value::views;
 use crate::workspace::plain::{self, Bits, Durability, Fault, Kind};
 use crate::workspace::tree::{self, TEMPORARY};
 
-use super::render::{self, Rendered};
-use super::value;
+use super::render;
 
 /// Where earlier evidence goes.
 const ARCHIVE_ROOT: &str = "evidence/archive";
@@ -93,10 +94,10 @@ pub fn remove_outdated(workspace: &Path, files: &[Rendered]) -> io::Result<()> {
 /// is moved aside first, never overwritten.
 pub fn write_copies(workspace: &Path, files: &[Rendered]) -> io::Result<Mended> {
     let mut mended = Mended::new();
-    for (name, bytes) in value::copies(files) {
+    for (name, bytes) in views::copies(files) {
         match plain::read(workspace, name, MAX_VIEW) {
             Ok(Some(there)) if there.bytes == bytes => continue,
-            Ok(Some(there)) if value::is_ours(&there.bytes) => {}
+            Ok(Some(there)) if views::is_ours(&there.bytes) => {}
             Ok(None) => {}
             Ok(Some(_)) => {
                 plain::set_aside(workspace, name).map_err(Fault::into_io)?;

@@ -11,16 +11,13 @@ use crate::journal::{self, Blobs, ChainReport, JournalError, PublicKey, RunDir, 
 use crate::machine::batch;
 use crate::machine::call::ToolPhase;
 use crate::machine::document;
-use crate::machine::event::{Event, Text};
+use crate::machine::event::{CallEvent, Event, GitEvent, IterationEvent, OperatorEvent, Origin, RunEvent};
 use crate::machine::fold::{self, Stamped};
 use crate::machine::run::RunState;
 use crate::machine::step::{self, Input};
-use crate::model::decision::{Answer, Request};
 use crate::model::digest::Digest;
 use crate::model::stop::StopReason;
 use crate::playbook;
-
-use super::passes;
 
 mod files;
 mod held;
@@ -201,7 +198,7 @@ impl Story {
                 continue;
             }
             let place = format!("event {} ({})", record.seq, record.kind);
-            let event = match Event::parse(&record.kind, record.data.get()) {
+            let event = match playbook::parse(&record.kind, record.data.get()) {
                 Some(Ok(event)) => event,
                 Some(Err(e)) => return Err(Problem { place, what: format!("its payload cannot be read: {e}") }),
                 None => return Err(Problem { place, what: "this version does not know its kind".to_owned() }),
@@ -217,19 +214,21 @@ impl Story {
     fn take(&mut self, stamped: &Stamped) -> Result<(), String> {
         self.check_blobs(&stamped.event)?;
         let Some(state) = &mut self.state else {
-            self.state = Some(fold::start(stamped).map_err(|e| e.to_string())?);
+            self.state = Some(playbook::start(stamped).map_err(|e| e.to_string())?);
             return Ok(());
         };
         check_announced(state, &stamped.event)?;
         self.decisions += u64::from(check_decision(state, &mut self.expected, &stamped.event)?);
         check_limits(state, &stamped.event)?;
         self.tools.check(state, &self.blobs, &stamped.event)?;
-        passes::check_items(state, &self.blobs, &stamped.event)?;
+        state
+            .playbook()
+            .check_blobs(state, &stamped.event, &|digest| self.blobs.get(digest).map_err(|e| e.to_string()))?;
         fold::apply(state, stamped).map_err(|e| e.to_string())
     }
 
     fn check_blobs(&mut self, event: &Event) -> Result<(), String> {
-        for digest in blobs_of(event) {
+        for digest in event.blobs() {
             if self.seen_blobs.insert(digest) && !self.blobs.path(&digest).exists() {
                 return Err(format!("the blob {digest} is missing"));
             }
@@ -242,15 +241,19 @@ impl Story {
 fn check_announced(state: &RunState, event: &Event) -> Result<(), String> {
     let call = state.call.as_ref();
     let announced = match event {
-        Event::ToolFinished(finished) => call.is_some_and(|call| {
+        Event::Call(CallEvent::ToolFinished(finished)) => call.is_some_and(|call| {
             let mut tools = call.tools.iter();
             tools.any(|tool| tool.tool_use.id == finished.id && matches!(tool.phase, ToolPhase::Intended { .. }))
         }),
         // A wait at the gate that runs share: nothing was sent, and nothing is charged.
-        Event::LlmFailed(failed) if failed.is_only_a_wait() => call.is_some(),
-        Event::LlmResponded(_) | Event::LlmFailed(_) => call.is_some_and(|call| call.request_open),
-        Event::ProbeFinished(finished) => state.open_probes.contains(&(finished.phase, finished.probe.clone())),
-        Event::GitFinished(finished) => state.value.git.open.as_ref() == Some(&finished.operation),
+        Event::Call(CallEvent::LlmFailed(failed)) if failed.is_only_a_wait() => call.is_some(),
+        Event::Call(CallEvent::LlmResponded(_)) | Event::Call(CallEvent::LlmFailed(_)) => {
+            call.is_some_and(|call| call.request_open)
+        }
+        Event::Iteration(IterationEvent::ProbeFinished(finished)) => {
+            state.open_probes.contains(&(finished.phase, finished.probe.clone()))
+        }
+        Event::Git(GitEvent::GitFinished(finished)) => state.git.open.as_ref() == Some(&finished.operation),
         _ => true,
     };
     if announced { Ok(()) } else { Err("it was never announced".to_owned()) }
@@ -258,106 +261,20 @@ fn check_announced(state: &RunState, event: &Event) -> Result<(), String> {
 
 /// A decision must be what the machine decides from the same facts. Was it one?
 fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Event) -> Result<bool, String> {
+    if let Event::Call(CallEvent::AgentFinished(_)) = event
+        && open_tool(state)
+    {
+        return Err("an agent ends while a tool it called has no result".into());
+    }
     let decided = match event {
-        Event::StateEntered(_)
-        | Event::NullChecked(_)
-        | Event::ResidualMeasured(_)
-        | Event::CertificateIssued(_)
-        | Event::GateJudged(_)
-        | Event::StepBegan(_)
-        | Event::StepFinished(_)
-        | Event::TaskPut(_)
-        | Event::VerificationPut(_)
-        | Event::VrcTaken(_)
-        | Event::RoundKept(_)
-        | Event::RoundClosed(_)
-        | Event::ResearchKept(_)
-        | Event::EpicPut(_)
-        | Event::ItemChosen(_)
-        | Event::PassJudged(_)
-        | Event::RouteDecided(_)
-        | Event::RunHalted(_) => true,
         // A tool may ask at its own time; the machine asks only where the facts make it. Whether a spend limit or too
         // many denials stand behind a question in the middle of a call is seen when it is folded.
-        Event::DecisionAsked(asked) => asked.asked_by.is_none() && state.call.is_none(),
-        Event::GlowScored(scored) => {
-            let accumulated = step::accumulate(state).ok_or("there is no certificate to score")?;
-            return if accumulated.glow == scored.glow {
-                Ok(true)
-            } else {
-                Err("the GLOW score does not follow from the facts".into())
-            };
-        }
-        Event::LearningsRecorded(recorded) => {
-            let accumulated = step::accumulate(state).ok_or("there is no certificate to learn from")?;
-            return if accumulated.entry == recorded.entry && accumulated.review == recorded.review {
-                Ok(true)
-            } else {
-                Err("the entry does not follow from the facts".into())
-            };
-        }
-        Event::PlanWritten(written) => {
-            let plan = document::digest(&document::plan(state));
-            return if plan == written.sha256 {
-                Ok(true)
-            } else {
-                Err("the plan does not follow from the facts".into())
-            };
-        }
-        Event::ReportAccepted(accepted) => {
-            let rendered = Digest::of(document::report(&accepted.report).as_bytes());
-            return if rendered == accepted.sha256 {
-                Ok(true)
-            } else {
-                Err("the report differs from its digest".into())
-            };
-        }
-        Event::AgentFinished(_) if open_tool(state) => {
-            return Err("an agent ends while a tool it called has no result".into());
-        }
-        Event::RunStarted(_)
-        | Event::RunResumed(_)
-        | Event::InputRejected(_)
-        | Event::NorthstarRead(_)
-        | Event::TreeTaken(_)
-        | Event::ProbeStarted(_)
-        | Event::ProbeFinished(_)
-        | Event::IterationBegan(_)
-        | Event::AgentStarted(_)
-        | Event::LlmRequested(_)
-        | Event::LlmResponded(_)
-        | Event::LlmFailed(_)
-        | Event::ConversationExtended(_)
-        | Event::ToolIntended(_)
-        | Event::ToolFinished(_)
-        | Event::AgentActed(_)
-        | Event::AgentCalled(_)
-        | Event::AgentFinished(_)
-        | Event::ArtifactsCollected(_)
-        | Event::BackpressureSeen(_)
-        | Event::BudgetCut(_)
-        | Event::DecisionAnswered(_)
-        | Event::DecisionSettled(_)
-        | Event::PauseRequested(_)
-        | Event::PauseBegan(_)
-        | Event::PauseLifted(_)
-        | Event::StopScheduled(_)
-        | Event::SteerQueued(_)
-        | Event::SteerDelivered(_)
-        | Event::BudgetRaised(_)
-        | Event::RetryRequested(_)
-        | Event::DocumentsRead(_)
-        | Event::VerificationsFound(_)
-        | Event::ServicesChecked(_)
-        | Event::PreflightChecked(_)
-        | Event::GitIntended(_)
-        | Event::GitFinished(_)
-        | Event::UndoRequested(_)
-        | Event::IterationUndone(_)
-        | Event::PrdRead(_)
-        | Event::ItemSettled(_)
-        | Event::ViewerAttached(_)
-        | Event::ViewerDetached(_) => false,
+        Event::Operator(OperatorEvent::DecisionAsked(asked)) => asked.asked_by.is_none() && state.call.is_none(),
+        event => match event.origin() {
+            Origin::Decided => true,
+            Origin::Derived => return check_derived(state, event).map(|()| true),
+            Origin::Fact | Origin::Person => false,
+        },
     };
     if !decided {
         // What a playbook decided at once is made whole after a crash; else an engine that died between two decisions
@@ -368,7 +285,7 @@ fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Even
         return Ok(false);
     }
     if expected.is_empty() {
-        expected.extend(step::step(state, playbook::of(state.loop_file().playbook), Input::Proceed));
+        expected.extend(step::step(state, Input::Proceed));
     }
     match expected.pop_front() {
         Some(decision) if decision == *event => Ok(true),
@@ -377,122 +294,56 @@ fn check_decision(state: &RunState, expected: &mut VecDeque<Event>, event: &Even
     }
 }
 
+/// What the engine wrote down must be what follows from the facts.
+fn check_derived(state: &RunState, event: &Event) -> Result<(), String> {
+    let holds = |holds: bool, why: &str| if holds { Ok(()) } else { Err(why.to_owned()) };
+    match event {
+        Event::Iteration(IterationEvent::GlowScored(scored)) => {
+            let accumulated = step::accumulate(state).ok_or("there is no certificate to score")?;
+            holds(accumulated.glow == scored.glow, "the GLOW score does not follow from the facts")
+        }
+        Event::Iteration(IterationEvent::LearningsRecorded(recorded)) => {
+            let accumulated = step::accumulate(state).ok_or("there is no certificate to learn from")?;
+            let same = accumulated.entry == recorded.entry && accumulated.review == recorded.review;
+            holds(same, "the entry does not follow from the facts")
+        }
+        Event::Run(RunEvent::PlanWritten(written)) => {
+            let plan = document::digest(&document::plan(state));
+            holds(plan == written.sha256, "the plan does not follow from the facts")
+        }
+        Event::Call(CallEvent::ReportAccepted(accepted)) => {
+            let rendered = Digest::of(document::report(&accepted.report).as_bytes());
+            holds(rendered == accepted.sha256, "the report differs from its digest")
+        }
+        event => Err(format!("nothing is known to derive {} from", event.kind())),
+    }
+}
+
 /// Nothing is started past a limit; one call may be in flight when it is reached.
 fn check_limits(state: &RunState, event: &Event) -> Result<(), String> {
     let limits = &state.limits;
     match event {
-        Event::ToolIntended(_) if state.spent.tool_calls >= limits.max_total_tool_calls => Err(format!(
-            "tool call {} is past max_total_tool_calls {}",
-            state.spent.tool_calls + 1,
-            limits.max_total_tool_calls
-        )),
-        Event::ToolIntended(_) if state.spent.iteration_tool_calls >= limits.max_tool_calls_per_iteration => {
+        Event::Call(CallEvent::ToolIntended(_)) if state.spent.tool_calls >= limits.max_total_tool_calls => {
+            Err(format!(
+                "tool call {} is past max_total_tool_calls {}",
+                state.spent.tool_calls + 1,
+                limits.max_total_tool_calls
+            ))
+        }
+        Event::Call(CallEvent::ToolIntended(_))
+            if state.spent.iteration_tool_calls >= limits.max_tool_calls_per_iteration =>
+        {
             Err("a tool call past max_tool_calls_per_iteration".to_owned())
         }
-        Event::IterationBegan(_) if state.spent.iterations >= limits.max_iterations => {
+        Event::Iteration(IterationEvent::IterationBegan(_)) if state.spent.iterations >= limits.max_iterations => {
             Err("an iteration past max_iterations".to_owned())
         }
-        Event::LlmRequested(_) if limits.max_total_tokens.is_some_and(|limit| state.spent.tokens() >= limit) => {
+        Event::Call(CallEvent::LlmRequested(_))
+            if limits.max_total_tokens.is_some_and(|limit| state.spent.tokens() >= limit) =>
+        {
             Err("a model call past max_total_tokens".to_owned())
         }
         _ => Ok(()),
-    }
-}
-
-/// The blobs an event leans on.
-fn blobs_of(event: &Event) -> Vec<Digest> {
-    match event {
-        Event::TreeTaken(taken) => vec![taken.tree],
-        Event::ProbeFinished(finished) => vec![finished.result.output],
-        Event::IterationBegan(began) => vec![began.capsule],
-        Event::AgentStarted(started) => vec![started.system, started.tools, started.message],
-        Event::LlmResponded(reply) => vec![reply.message],
-        Event::ConversationExtended(extended) => vec![extended.message],
-        Event::AgentCalled(called) => {
-            let text = match &called.text {
-                Text::Blob(digest) => Some(*digest),
-                Text::Inline(_) => None,
-            };
-            std::iter::once(called.input).chain(text).collect()
-        }
-        Event::ToolFinished(finished) => {
-            let text = match &finished.text {
-                Text::Blob(digest) => Some(*digest),
-                Text::Inline(_) => None,
-            };
-            finished.output.into_iter().chain(text).collect()
-        }
-        Event::ArtifactsCollected(collected) => vec![collected.tree, collected.diff],
-        Event::PrdRead(read) => read.sha256.into_iter().chain(read.theirs).collect(),
-        Event::ItemSettled(settled) => settled.sha256.into_iter().collect(),
-        Event::DecisionAsked(asked) => match &asked.request {
-            Request::Refinement { before, after, .. } => vec![*before, *after],
-            Request::HumanAction { .. }
-            | Request::Question { .. }
-            | Request::Permission { .. }
-            | Request::Vision { .. }
-            | Request::Tampering { .. }
-            | Request::Escalation { .. }
-            | Request::SpendLimit { .. }
-            | Request::Stuck { .. } => Vec::new(),
-        },
-        Event::DecisionAnswered(answered) => match &answered.answer {
-            Answer::Approve { result } => vec![*result],
-            _ => Vec::new(),
-        },
-        Event::DecisionSettled(settled) => settled.check.iter().map(|check| check.output).collect(),
-        Event::DocumentsRead(read) => read.vision.text.into_iter().chain(read.prd.text).collect(),
-        Event::VerificationsFound(found) => found.verifications.iter().map(|one| one.script).collect(),
-        Event::RoundKept(kept) => std::iter::once(kept.document).chain(kept.proposal).collect(),
-        Event::RunStarted(_)
-        | Event::RunResumed(_)
-        | Event::StateEntered(_)
-        | Event::InputRejected(_)
-        | Event::NorthstarRead(_)
-        | Event::NullChecked(_)
-        | Event::ProbeStarted(_)
-        | Event::ItemChosen(_)
-        | Event::PassJudged(_)
-        | Event::RouteDecided(_)
-        | Event::PlanWritten(_)
-        | Event::LlmRequested(_)
-        | Event::LlmFailed(_)
-        | Event::AgentActed(_)
-        | Event::ToolIntended(_)
-        | Event::ReportAccepted(_)
-        | Event::AgentFinished(_)
-        | Event::ResidualMeasured(_)
-        | Event::CertificateIssued(_)
-        | Event::GlowScored(_)
-        | Event::LearningsRecorded(_)
-        | Event::GateJudged(_)
-        | Event::BackpressureSeen(_)
-        | Event::BudgetCut(_)
-        | Event::PauseRequested(_)
-        | Event::PauseBegan(_)
-        | Event::PauseLifted(_)
-        | Event::StopScheduled(_)
-        | Event::SteerQueued(_)
-        | Event::SteerDelivered(_)
-        | Event::BudgetRaised(_)
-        | Event::RetryRequested(_)
-        | Event::ViewerAttached(_)
-        | Event::ViewerDetached(_)
-        | Event::StepBegan(_)
-        | Event::StepFinished(_)
-        | Event::TaskPut(_)
-        | Event::VerificationPut(_)
-        | Event::VrcTaken(_)
-        | Event::ServicesChecked(_)
-        | Event::PreflightChecked(_)
-        | Event::RoundClosed(_)
-        | Event::ResearchKept(_)
-        | Event::GitIntended(_)
-        | Event::GitFinished(_)
-        | Event::UndoRequested(_)
-        | Event::IterationUndone(_)
-        | Event::EpicPut(_)
-        | Event::RunHalted(_) => Vec::new(),
     }
 }
 
@@ -508,7 +359,7 @@ fn check_completeness(state: &RunState, sealed: bool, found: &mut Verification) 
     if halted.stop_reason == StopReason::BackpressureSignal {
         return;
     }
-    if open_tool(state) || !state.open_probes.is_empty() || state.value.git.open.is_some() {
+    if open_tool(state) || !state.open_probes.is_empty() || state.git.open.is_some() {
         found.problems.push(Problem {
             place: "journal".to_owned(),
             what: "an effect was announced and never closed, although the run has ended".to_owned(),

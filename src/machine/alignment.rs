@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::fraction::Fraction;
+use crate::model::gate_report::{GateCheck, check};
 use crate::model::northstar;
 use crate::model::stop::{ForbiddenState, StopReason};
 
 use super::compose::DISTANCE_PLACES;
-use super::gate::{GateCheck, check};
+
 use super::measure;
 use super::run::RunState;
 

@@ -8,8 +8,7 @@
 
 use std::collections::VecDeque;
 
-use super::event::Event;
-use super::next::Playbook;
+use super::event::{Event, OperatorEvent, Origin, RunEvent};
 use super::run::RunState;
 use super::step::{self, Input};
 
@@ -21,7 +20,7 @@ pub struct Batch {
 
 impl Batch {
     /// Takes the next event; `state` is the one before it.
-    pub fn follow(&mut self, state: &RunState, playbook: &dyn Playbook, event: &Event) {
+    pub fn follow(&mut self, state: &RunState, event: &Event) {
         if passes(event) {
             return;
         }
@@ -30,7 +29,7 @@ impl Batch {
             return;
         }
         if self.rest.is_empty() {
-            self.rest.extend(step::step(state, playbook, Input::Proceed));
+            self.rest.extend(step::step(state, Input::Proceed));
         }
         if self.rest.pop_front().as_ref() != Some(event) {
             self.rest.clear();
@@ -45,22 +44,16 @@ impl Batch {
 
 /// Going on does not take a decision back: its rest follows right then.
 pub fn passes(event: &Event) -> bool {
-    matches!(event, Event::RunResumed(_))
+    matches!(event, Event::Run(RunEvent::RunResumed(_)))
 }
 
 /// Does a playbook decide this within its steps?
 pub fn is_of_a_step(state: &RunState, event: &Event) -> bool {
     match event {
-        Event::StepBegan(_)
-        | Event::StepFinished(_)
-        | Event::TaskPut(_)
-        | Event::VerificationPut(_)
-        | Event::VrcTaken(_)
-        | Event::RoundKept(_)
-        | Event::RoundClosed(_)
-        | Event::ResearchKept(_)
-        | Event::EpicPut(_) => true,
-        Event::DecisionAsked(asked) => asked.asked_by.is_none() && state.call.is_none() && state.value.step.is_some(),
+        Event::Work(work) => work.origin() == Origin::Decided && state.playbook().has_steps(),
+        Event::Operator(OperatorEvent::DecisionAsked(asked)) => {
+            asked.asked_by.is_none() && state.call.is_none() && state.open_step().is_some()
+        }
         _ => false,
     }
 }

@@ -11,7 +11,7 @@ use crate::model::loop_file::BackendName;
 use crate::model::purpose::{Purpose, Tool};
 
 use super::event::{
-    AgentEnd, AgentStarted, Event, ExtendedBecause, LlmResponded, ReplyMove, Text, ToolFinished, ToolOutcomeKind,
+    AgentEnd, AgentStarted, CallEvent, ExtendedBecause, LlmResponded, ReplyMove, Text, ToolFinished, ToolOutcomeKind,
     ToolUse, Usage,
 };
 
@@ -168,10 +168,10 @@ impl CallState {
     }
 
     /// Folds the events of this call.
-    pub fn apply(&mut self, event: &Event) {
+    pub fn apply(&mut self, event: &CallEvent) {
         match event {
-            Event::LlmRequested(_) => self.request_open = true,
-            Event::LlmFailed(failed) => {
+            CallEvent::LlmRequested(_) => self.request_open = true,
+            CallEvent::LlmFailed(failed) => {
                 // A wait before any request was sent is no attempt.
                 self.attempts += u32::from(self.request_open);
                 self.faults += u32::from(failed.is_breakdown());
@@ -181,8 +181,8 @@ impl CallState {
                     self.failed = Some((failed.class.clone(), failed.message.clone()));
                 }
             }
-            Event::LlmResponded(reply) => self.take_reply(reply),
-            Event::ToolIntended(intended) => self.set_phase(
+            CallEvent::LlmResponded(reply) => self.take_reply(reply),
+            CallEvent::ToolIntended(intended) => self.set_phase(
                 &intended.id,
                 ToolPhase::Intended {
                     effect: intended.effect.clone(),
@@ -190,7 +190,7 @@ impl CallState {
                     rule: intended.rule.clone(),
                 },
             ),
-            Event::ToolFinished(finished) => {
+            CallEvent::ToolFinished(finished) => {
                 self.note_outcome(&finished.id, finished.text.digest(), finished.is_error);
                 self.denied = if self.is_denial(finished) { self.denied + 1 } else { 0 };
                 let failed = self.is_failure(finished);
@@ -199,11 +199,11 @@ impl CallState {
                     ToolPhase::Finished { text: finished.text.clone(), is_error: finished.is_error, failed },
                 );
             }
-            Event::ReportAccepted(accepted) => {
+            CallEvent::ReportAccepted(accepted) => {
                 self.report_accepted |= accepted.report.ends_call();
                 self.accepted.push(accepted.id.clone());
             }
-            Event::ConversationExtended(extended) => {
+            CallEvent::ConversationExtended(extended) => {
                 self.messages.push(extended.message);
                 self.reply = None;
                 self.tools.clear();
@@ -214,7 +214,10 @@ impl CallState {
                     ExtendedBecause::EmptyReply => self.nudges += 1,
                 }
             }
-            _ => {}
+            CallEvent::AgentStarted(_)
+            | CallEvent::AgentActed(_)
+            | CallEvent::AgentCalled(_)
+            | CallEvent::AgentFinished(_) => {}
         }
     }
 

@@ -11,7 +11,7 @@ use crate::model::learnings::Link;
 use crate::model::learnings::{self, SpecVersion};
 use crate::model::report::Report;
 
-use super::event::{ChangeKind, Probe};
+use super::event::{ChangeKind, Phase, Probe};
 use super::iteration::Iteration;
 use super::run::RunState;
 
@@ -21,6 +21,27 @@ pub const EVIDENCE_ROOT: &str = "evidence/loop";
 /// The directory of one iteration.
 pub fn iteration_dir(iteration: u32) -> String {
     format!("{EVIDENCE_ROOT}/iter_{iteration}")
+}
+
+/// The workspace path of a check's kept output.
+pub fn check_output_path(iteration: u32, criterion: &str) -> String {
+    format!("evidence/loop/iter_{iteration}/checks/{criterion}.txt")
+}
+
+/// The workspace path of a probe's kept output; `None`: it is not kept there.
+pub fn probe_output_path(iteration: u32, phase: Phase, probe: &Probe) -> Option<String> {
+    let name = match (phase, probe) {
+        (Phase::Iteration, Probe::Criterion(id)) => return Some(check_output_path(iteration, id)),
+        (Phase::Step(step), probe) => return Some(step_output_path(iteration, step, probe)),
+        (Phase::Iteration, Probe::Item(id)) => format!("item_{id}"),
+        (Phase::Detour, Probe::Detour(name)) => format!("detour_{name}"),
+        _ => return None,
+    };
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '_' };
+    let name: String = name.chars().map(plain).collect();
+    // Two ids may look alike once they are plain.
+    let digest = Digest::of(probe.name().as_bytes());
+    Some(format!("{}/checks/{name}.{}.txt", iteration_dir(iteration), digest.short()))
 }
 
 /// A document as the bytes that are written. No document holds a float, so this cannot fail; if it ever

@@ -13,7 +13,6 @@ use crate::model::lane::Lane;
 use crate::model::learnings::{
     self, Claim, Entry, GlowLine, Link, Measures, NorthstarDirection, Operators, ResidualDirection, SpecVersion,
 };
-use crate::model::loop_file::Playbook;
 use crate::model::northstar::{self, Metric};
 use crate::model::report::ReportedClaim;
 
@@ -22,9 +21,8 @@ use super::document;
 use super::event::{AgentEnd, Answer, Phase, Probe};
 use super::iteration::Iteration;
 use super::measure;
-use super::passes;
+use super::playbook::Learned;
 use super::run::RunState;
-use super::value::learned;
 
 /// A score above this without a win is worth a warning.
 const HIGH_GLOW: u32 = 60;
@@ -39,12 +37,17 @@ pub struct Accumulated {
 
 /// Builds the entry, scores it, then puts the score into it.
 pub fn accumulate(state: &RunState, iteration: &Iteration, certificate: &Certificate) -> Accumulated {
-    let mut entry = build_entry(state, iteration, certificate).sanitized(state.spec());
+    let learned = state.playbook().learned(state, iteration);
+    let part_done = learned.part_done;
+    let mut entry = build_entry(state, iteration, certificate, learned).sanitized(state.spec());
     let lines = lines_added(state, &entry);
     if let Some(operators) = &mut entry.operators {
         operators.compression = lines;
     }
-    let glow = glow::score(&glow_facts(state, iteration, certificate, &entry));
+    let glow = glow::score(&glow::Facts {
+        sub_goal_done: part_done || sub_goal_done(iteration),
+        ..glow_facts(state, iteration, certificate, &entry)
+    });
     if state.spec() == SpecVersion::V2 {
         entry.measures.glow = Some(GlowLine { total: glow.total, g: glow.g, l: glow.l, o: glow.o, w: glow.w });
         if glow.w == 0 && glow.total > HIGH_GLOW {
@@ -57,7 +60,7 @@ pub fn accumulate(state: &RunState, iteration: &Iteration, certificate: &Certifi
     Accumulated { entry, glow, review }
 }
 
-fn build_entry(state: &RunState, iteration: &Iteration, certificate: &Certificate) -> Entry {
+fn build_entry(state: &RunState, iteration: &Iteration, certificate: &Certificate, learned: Learned) -> Entry {
     let newly_true = measure::newly_true(state, &certificate.acceptance_criteria_checklist);
     let mut succeeded: Vec<Claim> = certificate
         .acceptance_criteria_checklist
@@ -71,14 +74,8 @@ fn build_entry(state: &RunState, iteration: &Iteration, certificate: &Certificat
         })
         .collect();
     let mut failed = engine_failures(state, iteration, certificate);
-    if state.loop_file().playbook == Playbook::Value {
-        succeeded.extend(learned::succeeded(state, iteration));
-        failed.extend(learned::failed(state, iteration));
-    }
-    if state.loop_file().playbook.has_passes() {
-        succeeded.extend(passes::learned::succeeded(state, iteration).into_iter().map(cleaned));
-        failed.extend(passes::learned::failed(state, iteration).into_iter().map(cleaned));
-    }
+    succeeded.extend(learned.succeeded);
+    failed.extend(learned.failed);
     if let Some((report, links)) = iteration.skeptic(None) {
         let resolve = |claim: &ReportedClaim| resolve_claim(claim, |path| links.get(path).copied());
         succeeded.extend(report.succeeded.iter().map(resolve));
@@ -86,11 +83,11 @@ fn build_entry(state: &RunState, iteration: &Iteration, certificate: &Certificat
     }
     Entry {
         iteration: iteration.number(),
-        tried: tried(state, iteration),
+        tried: learned.tried.map_or_else(|| tried(iteration), |tried| cleaned(&tried)),
         succeeded,
         failed,
         measures: measures(state, iteration, certificate),
-        open_questions: open_questions(state, iteration, certificate),
+        open_questions: open_questions(state, iteration, certificate, &learned.open_questions),
         operators: (state.spec() == SpecVersion::V2).then(|| operators(state, iteration, certificate)),
     }
 }
@@ -105,32 +102,12 @@ fn lines_added(state: &RunState, entry: &Entry) -> i64 {
 }
 
 /// What was tried: the solver's own list, else what is known without it.
-fn tried(state: &RunState, iteration: &Iteration) -> Vec<String> {
-    if state.loop_file().playbook == Playbook::Value {
-        return learned::tried(state, iteration).iter().map(|line| clean(line)).collect();
-    }
-    if state.loop_file().playbook.has_passes() {
-        return passes::learned::tried(state, iteration).iter().map(|line| clean(line)).collect();
-    }
+fn tried(iteration: &Iteration) -> Vec<String> {
     if let Some(report) = iteration.solver() {
-        return report.actions.iter().map(|action| clean(action)).collect();
+        return cleaned(&report.actions);
     }
     let ends = iteration.calls.values().filter(|call| call.role != Role::Skeptic && call.paraphrase.is_none());
-    ends.map(|call| format!("{}: {}", call.role, describe_end(&call.end))).collect()
-}
-
-/// One way to say how an agent's part ended.
-pub fn describe_end(end: &AgentEnd) -> String {
-    match end {
-        AgentEnd::Reported => "reported".to_owned(),
-        AgentEnd::NoReport => "ended without a report".to_owned(),
-        AgentEnd::Cut(why) => format!("cut: {why}"),
-        AgentEnd::Refused(why) => format!("the model refused ({why})"),
-        AgentEnd::Failed { class, message } => format!("failed ({class}): {message}"),
-        AgentEnd::Malformed => "sent malformed tool calls three times in a row".to_owned(),
-        AgentEnd::Stuck => "repeated the same failing call".to_owned(),
-        AgentEnd::Denied(why) => format!("stuck: {why}"),
-    }
+    ends.map(|call| format!("{}: {}", call.role, call.end.describe())).collect()
 }
 
 fn resolve_claim(claim: &ReportedClaim, digest_of: impl Fn(&str) -> Option<crate::model::digest::Digest>) -> Claim {
@@ -150,8 +127,8 @@ fn clean(text: &str) -> String {
     capsule::without_bleed(text)
 }
 
-fn cleaned(claim: Claim) -> Claim {
-    Claim { text: clean(&claim.text), ..claim }
+fn cleaned(lines: &[String]) -> Vec<String> {
+    lines.iter().map(|line| clean(line)).collect()
 }
 
 /// Failures that the engine saw itself.
@@ -159,7 +136,7 @@ fn engine_failures(state: &RunState, iteration: &Iteration, certificate: &Certif
     let mut failures = Vec::new();
     let mut note = |text: String| failures.push(engine_fact(iteration, &text));
     for call in iteration.calls.values().filter(|call| call.end != AgentEnd::Reported) {
-        note(format!("{} {}", call.role, describe_end(&call.end)));
+        note(format!("{} {}", call.role, call.end.describe()));
     }
     if iteration.artifact_count() == 0 {
         note("the iteration produced no artifacts".to_owned());
@@ -230,20 +207,15 @@ fn metrics_before(state: &RunState) -> Vec<Metric> {
     state.done.last().map_or_else(|| state.metrics_at_baseline(), |last| state.metrics_at(last))
 }
 
-fn open_questions(state: &RunState, iteration: &Iteration, certificate: &Certificate) -> Vec<String> {
+fn open_questions(
+    state: &RunState,
+    iteration: &Iteration,
+    certificate: &Certificate,
+    of_playbook: &[String],
+) -> Vec<String> {
     let asked = iteration.skeptic(None).map(|(report, _)| report.open_questions.as_slice()).unwrap_or_default();
-    if !asked.is_empty() {
-        return asked.iter().map(|question| clean(question)).collect();
-    }
-    if state.loop_file().playbook == Playbook::Value {
-        let open = learned::open_questions(state);
-        if !open.is_empty() {
-            return open.iter().map(|question| clean(question)).collect();
-        }
-    }
-    let open = passes::learned::open_questions(state, iteration);
-    if !open.is_empty() {
-        return open.iter().map(|question| clean(question)).collect();
+    if let Some(open) = [asked, of_playbook].into_iter().find(|open| !open.is_empty()) {
+        return cleaned(open);
     }
     // Nobody asked: what is still open is the question.
     let open = certificate.acceptance_criteria_checklist.iter().filter(|finding| !finding.met);
@@ -304,7 +276,6 @@ fn glow_facts(state: &RunState, iteration: &Iteration, certificate: &Certificate
         .map(|claim| claim.text.as_str())
         .collect();
     let new_claims = entry.succeeded.iter().chain(&entry.failed).filter(|claim| !earlier.contains(claim.text.as_str()));
-    let sub_goal = |phase| iteration.probe(phase, &Probe::SubGoal).map(|result| result.end.passed());
     let linked =
         by_check.first().or_else(|| state.criteria.first().map(|c| &c.id)).and_then(|id| state.linked_metric(id));
     glow::Facts {
@@ -321,9 +292,14 @@ fn glow_facts(state: &RunState, iteration: &Iteration, certificate: &Certificate
         claim_lanes: new_claims.map(|claim| claim.lane).collect(),
         metric_moved: metric_moved(state, iteration),
         linked_metric: linked,
-        sub_goal_done: (sub_goal(Phase::Scouted) == Some(false) && sub_goal(Phase::Iteration) == Some(true))
-            || learned::part_done(state, iteration),
+        sub_goal_done: false,
     }
+}
+
+/// Did the Scout's sub-goal turn true by its check?
+fn sub_goal_done(iteration: &Iteration) -> bool {
+    let passed = |phase| iteration.probe(phase, &Probe::SubGoal).map(|result| result.end.passed());
+    passed(Phase::Scouted) == Some(false) && passed(Phase::Iteration) == Some(true)
 }
 
 /// A re-measured metric that came closer, if the total distance fell too.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::certificate::{self, Certificate, CertificateKind, Facts, certify};
 use crate::model::decimal::Exact;
+use crate::model::gate_report::{GateCheck, GateReport, check};
 use crate::model::learnings::SpecVersion;
 use crate::model::rung::{self, Rung};
 use crate::model::stop::{ForbiddenState, StopReason};
@@ -22,28 +23,6 @@ pub const REPLAYS: u8 = 2;
 /// Restatements of the goal on which judged criteria are judged again for rung 65537.
 pub const PARAPHRASES: u8 = 5;
 
-/// One thing the gate looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GateCheck {
-    pub name: String,
-    /// The lowest rung that needs it; `None`: needed at every rung.
-    pub rung: Option<Rung>,
-    pub ok: bool,
-    pub detail: String,
-    /// Why the run must stop; `None` while this holds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop_reason: Option<StopReason>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub forbidden_state: Option<ForbiddenState>,
-}
-
-impl GateCheck {
-    /// Names the forbidden state that a failure of this check means.
-    pub(super) fn forbids(self, forbidden: ForbiddenState) -> Self {
-        Self { forbidden_state: (!self.ok).then_some(forbidden), ..self }
-    }
-}
-
 /// The three vertices of the triangle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Triangle {
@@ -53,21 +32,6 @@ pub struct Triangle {
     pub verify: bool,
     #[serde(rename = "ACKNOWLEDGE_agents_md_all_entries_present")]
     pub acknowledge: bool,
-}
-
-/// The gate's verdict, with everything it looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GateReport {
-    pub passed: bool,
-    pub rung_achieved: Option<Rung>,
-    pub checks: Vec<GateCheck>,
-}
-
-impl GateReport {
-    /// The first failure decides the stop reason.
-    pub fn failure(&self) -> Option<&GateCheck> {
-        self.checks.iter().find(|check| !check.ok)
-    }
 }
 
 /// Judges the claim of the current iteration.
@@ -95,17 +59,6 @@ pub fn judge(state: &RunState, iteration: &Iteration) -> GateReport {
 fn achieved(checks: &[GateCheck], target: Rung) -> Option<Rung> {
     let holds = |rung: Rung| checks.iter().filter(|check| check.rung.is_none_or(|needed| needed <= rung)).all(|c| c.ok);
     Rung::ALL.into_iter().filter(|rung| *rung <= target).take_while(|rung| holds(*rung)).last()
-}
-
-pub(super) fn check(
-    name: &str,
-    rung: Option<Rung>,
-    ok: bool,
-    detail: impl Into<String>,
-    stop_reason: StopReason,
-) -> GateCheck {
-    let stop_reason = (!ok).then_some(stop_reason);
-    GateCheck { name: name.to_owned(), rung, ok, detail: detail.into(), stop_reason, forbidden_state: None }
 }
 
 fn claim_checks(state: &RunState, iteration: &Iteration) -> Vec<GateCheck> {

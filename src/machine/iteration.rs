@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::certificate::{Certificate, Residual};
 use crate::model::critique::{AuthorReport, Critique};
 use crate::model::digest::Digest;
+use crate::model::gate_report::GateReport;
 use crate::model::glow::Glow;
 use crate::model::ids::Role;
 use crate::model::learnings::Entry;
@@ -13,7 +14,6 @@ use crate::model::report::{Report, ScoutReport, SkepticReport, SolverReport};
 
 use super::call::Calls;
 use super::event::{Answer, ArtifactsCollected, IterationBegan, Phase, Probe, ProbeResult, ReportAccepted};
-use super::gate::GateReport;
 
 /// A report that was accepted, with what it cites.
 #[derive(Debug, Clone, PartialEq)]

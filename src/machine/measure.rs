@@ -11,22 +11,15 @@ use crate::model::decision::{Answer, GuardFile, Request};
 use crate::model::fraction::Fraction;
 use crate::model::ids::Role;
 use crate::model::learnings::Link;
-use crate::model::loop_file::Playbook;
-use crate::model::purpose::Purpose;
 use crate::model::self_running::runs_by_itself;
 
+use super::document::check_output_path;
 use super::event::{ChangeKind, Phase, Probe, ProbeResult};
 use super::iteration::Iteration;
-use super::passes;
 use super::run::RunState;
 
 /// Digits kept of a ratio that does not terminate; it is rounded up, so a success is never rounded into being.
 const RATIO_PLACES: u32 = 12;
-
-/// The workspace path of a check's kept output.
-pub fn check_output_path(iteration: u32, criterion: &str) -> String {
-    format!("evidence/loop/iter_{iteration}/checks/{criterion}.txt")
-}
 
 /// What was found for every criterion, in declared order.
 pub fn findings(state: &RunState, iteration: &Iteration, phase: Phase, paraphrase: Option<u8>) -> Vec<Finding> {
@@ -54,39 +47,13 @@ fn finding(
             }
         },
         Proof::Judged => judged(iteration, &criterion.id, paraphrase),
-        Proof::ExitGate => exit_gate(state, iteration, phase),
-        Proof::Items | Proof::Verified => passes::way_out(state, iteration, phase),
+        Proof::ExitGate | Proof::Items | Proof::Verified => state.playbook().way_out(state, iteration, phase),
     };
     let (met, why) = match tampered(state, iteration, &criterion.id) {
         Some(files) if met => (false, format!("not accepted: {} changed, which guards it", files.join(", "))),
         Some(_) | None => (met, why),
     };
     Finding { id: criterion.id.clone(), criterion: criterion.text.clone(), met, evidence_link, why }
-}
-
-/// The exit gate of this iteration, with its scripts as the phase ran them.
-fn exit_gate(state: &RunState, iteration: &Iteration, phase: Phase) -> (bool, Option<Link>, String) {
-    let Some(step) = state.value.exit_gate_passed else {
-        return (false, None, "the exit gate is not passed".to_owned());
-    };
-    let phase = if phase == Phase::Iteration { Phase::Step(step) } else { phase };
-    let passed = |id: &&String| {
-        let probe = Probe::Verification((*id).clone());
-        iteration.probe(phase, &probe).is_some_and(|result| result.end.passed())
-    };
-    let failed: Vec<&str> = state.value.verifications.keys().filter(|id| !passed(id)).map(String::as_str).collect();
-    if !failed.is_empty() {
-        return (false, None, format!("these checks do not pass: {}", failed.join(", ")));
-    }
-    let judged = iteration.reports.iter().find(|(key, _)| key.contains(&format!(".step{step}.{}.", Purpose::ExitGate)));
-    let link = judged.map(|(key, accepted)| Link {
-        path: super::document::report_path(iteration.number(), key),
-        sha256: accepted.sha256,
-    });
-    match link {
-        Some(link) => (true, Some(link), format!("passed in step {step}")),
-        None => (false, None, "the exit gate was passed in another iteration".to_owned()),
-    }
 }
 
 fn judged(iteration: &Iteration, id: &str, paraphrase: Option<u8>) -> (bool, Option<Link>, String) {
@@ -114,9 +81,9 @@ fn tampered(state: &RunState, iteration: &Iteration, criterion: &str) -> Option<
     let mut files = touched.script.clone();
     // Once green with its guards intact, a criterion may see its tests grow.
     if !was_met_before(state, criterion) {
-        let passes = state.loop_file().playbook.has_passes();
+        let bring = state.playbook().brings_tests();
         let changed = changed_since_green(state, iteration, criterion);
-        let counts = |file: &&String| !passes || changed.contains(file.as_str());
+        let counts = |file: &&String| !bring || changed.contains(file.as_str());
         files.extend(touched.others.iter().filter(counts).cloned());
     }
     files.retain(|file| !approved(state, iteration, file));
@@ -222,10 +189,8 @@ pub fn residual(
     findings: &[Finding],
     command_result: Option<&ProbeResult>,
 ) -> Result<Residual, String> {
-    match state.loop_file().playbook {
-        Playbook::Value => return residual_from_value(state),
-        Playbook::Prd | Playbook::Micro => return passes::residual(state, state.current.as_ref()),
-        Playbook::Swarm => {}
+    if let Some(own) = state.playbook().residual(state) {
+        return own;
     }
     let by_command = state.loop_file().residual.as_ref().is_some_and(|decl| decl.command.is_some());
     if by_command {
@@ -241,13 +206,6 @@ pub fn residual(
     Ok(Residual { value, unmet_of: Some((unmet, all)) })
 }
 
-/// 1 - value_score of the latest check, exactly.
-fn residual_from_value(state: &RunState) -> Result<Residual, String> {
-    let vrc = state.value.latest_vrc().ok_or("the value was never checked")?;
-    let value = vrc.residual().ok_or_else(|| format!("a value score of {} is more than 1", vrc.value_score))?;
-    Ok(Residual { value, unmet_of: None })
-}
-
 fn residual_from_command(result: Option<&ProbeResult>) -> Result<Residual, String> {
     let result = result.ok_or("the residual command did not run")?;
     if !result.end.passed() {
@@ -261,13 +219,9 @@ fn residual_from_command(result: Option<&ProbeResult>) -> Result<Residual, Strin
 /// Executed verifiers that exited 0: checks, and the residual command.
 fn verifiers_passed(state: &RunState, iteration: &Iteration, phase: Phase) -> u32 {
     let checks = state.criteria.iter().map(|criterion| Probe::Criterion(criterion.id.clone()));
-    let scripts = state.value.verifications.keys().map(|id| Probe::Verification(id.clone()));
-    let phase = match (phase, state.value.exit_gate_passed) {
-        (Phase::Iteration, Some(step)) if !state.value.verifications.is_empty() => Phase::Step(step),
-        _ => phase,
-    };
+    let (own, phase) = state.playbook().verifiers(state, phase);
     let passed = checks
-        .chain(scripts)
+        .chain(own)
         .chain([Probe::Residual])
         .filter(|probe| iteration.probe(phase, probe).is_some_and(|result| result.end.passed()));
     u32::try_from(passed.count()).unwrap_or(u32::MAX)

@@ -1,119 +1,26 @@
 //! What to do in a state. Depends on the state alone, so a resumed run needs no special path.
 
 use crate::model::criterion::Proof;
-use crate::model::decision::{DecisionId, MAX_DECISIONS, Mode};
-use crate::model::digest::Digest;
+use crate::model::decision::{MAX_DECISIONS, Mode};
 use crate::model::ids::Role;
 use crate::model::learnings::SpecVersion;
-use crate::model::loop_file;
 use crate::model::purpose::Purpose;
 
 use super::call::CallTodo;
-use super::event::{AgentEnd, Event, GitOperation, Phase, Probe, ReadWhen, Signal, TreePurpose};
+use super::claim;
+use super::event::{AgentEnd, Phase, Probe, Signal, TreePurpose};
 use super::gate;
 use super::iteration::Iteration;
-use super::passes;
 use super::run::RunState;
 use super::state::State;
-use super::step;
-
-/// One thing for the driver to do.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Todo {
-    /// Nothing outside is needed: let the machine decide.
-    Proceed,
-    ReadNorthstar,
-    TakeTree(TreePurpose),
-    RunProbe(Phase, Probe),
-    WritePlan,
-    BeginIteration,
-    StartAgent {
-        purpose: Purpose,
-        paraphrase: Option<u8>,
-        subject: Option<String>,
-    },
-    /// Something a step of the value playbook needs to know or to have done.
-    Effect(Effect),
-    /// Go on with the open agent call.
-    Call(CallTodo),
-    CollectArtifacts,
-    WriteLearnings,
-    /// Carry out the answer to this decision.
-    Settle(DecisionId),
-    /// The operator's pause takes effect here.
-    BeginPause,
-    /// Nothing happens until a person acts.
-    AwaitPerson,
-    /// The run is over.
-    Finished,
-}
-
-/// What the engine does for a step, and records.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Effect {
-    /// Vision and PRD: `documents.read`.
-    ReadDocuments,
-    /// A new text of an input document that needs no person's approval: written as a whole, then `documents.read`.
-    WriteDocument {
-        path: String,
-        text: Digest,
-    },
-    /// All of these at the same time, bounded together; each becomes a probe of the step.
-    RunProbes(Vec<Probe>),
-    /// The scripts of the QC role: `verifications.found`.
-    FindVerifications,
-    /// `services.checked`.
-    CheckServices,
-    /// `preflight.checked`.
-    CheckPreflight,
-    Git(GitOperation),
-    /// Take back what this iteration changed: `iteration.undone`.
-    Undo(u32),
-    /// The file of items: `prd.read`.
-    ReadPrd(ReadWhen),
-    /// Put the believed text of the file of items back: `prd.read`.
-    RestorePrd,
-    /// What a judged pass means for its item, in prd.json, the log and the progress: `item.settled`.
-    SettleItem,
-}
-
-impl Todo {
-    /// An agent for a purpose that needs no further word.
-    pub const fn call(purpose: Purpose) -> Self {
-        Self::StartAgent { purpose, paraphrase: None, subject: None }
-    }
-}
-
-/// What a playbook decides: what is prepared, who works, who reviews, and what follows from the facts alone.
-/// Pure, over the folded run.
-pub trait Playbook: Sync {
-    /// What DREAM_GOAL has to do before the contract stands; `None`: nothing more.
-    fn prepare(&self, _run: &RunState) -> Option<Todo> {
-        None
-    }
-    /// What is to be done before the next iteration begins; `None`: it may begin.
-    fn between(&self, _run: &RunState) -> Option<Todo> {
-        None
-    }
-    /// The work of SPAWN_SUBAGENT; `None` when the work of this iteration is done.
-    fn work(&self, run: &RunState, iteration: &Iteration) -> Option<Todo>;
-    /// The reviews of CHECK_HALTING. A limit may have cut the iteration: then nobody is called any more.
-    fn review(&self, _run: &RunState, _iteration: &Iteration) -> Option<Todo> {
-        None
-    }
-    /// What follows from the facts alone in DREAM_GOAL, SPAWN_SUBAGENT and CHECK_HALTING, where `prepare`, `between`,
-    /// `work` or `review` said [`Todo::Proceed`]; empty: the machine goes on.
-    fn decide(&self, _run: &RunState) -> Vec<Event> {
-        Vec::new()
-    }
-}
+use super::todo::Todo;
 
 /// What to do now.
-pub fn next(state: &RunState, playbook: &dyn Playbook) -> Todo {
+pub fn next(state: &RunState) -> Todo {
     if state.halt.is_some() {
         return Todo::Finished;
     }
-    if step::must_stop(state) || state.operator.quit().is_some() {
+    if claim::must_stop(state) || state.operator.quit().is_some() {
         return Todo::Proceed;
     }
     if let Some(todo) = next_for_people(state) {
@@ -128,10 +35,10 @@ pub fn next(state: &RunState, playbook: &dyn Playbook) -> Todo {
                 Todo::Proceed
             }
         }
-        State::DreamGoal => next_in_dream(state, playbook),
-        State::SpawnSubagent => next_in_spawn(state, playbook),
+        State::DreamGoal => next_in_dream(state),
+        State::SpawnSubagent => next_in_spawn(state),
         State::CollectArtifacts => next_in_collect(state),
-        State::CheckHalting => next_in_check(state, playbook),
+        State::CheckHalting => next_in_check(state),
         State::AccumulateLearnings => match &state.current {
             Some(iteration) if iteration.entry.is_none() => Todo::WriteLearnings,
             Some(_) | None => Todo::Proceed,
@@ -155,14 +62,14 @@ fn next_for_people(state: &RunState) -> Option<Todo> {
         return Some(Todo::AwaitPerson);
     }
     // A pause begins where a stop would be obeyed: what is nearly done is done first.
-    operator.pause.as_ref().filter(|_| step::stops(state, Signal::StopFile)).map(|_| Todo::BeginPause)
+    operator.pause.as_ref().filter(|_| claim::stops(state, Signal::StopFile)).map(|_| Todo::BeginPause)
 }
 
-fn next_in_dream(state: &RunState, playbook: &dyn Playbook) -> Todo {
+fn next_in_dream(state: &RunState) -> Todo {
     if super::forbidden::detect(state).is_some() {
         return Todo::Proceed;
     }
-    if let Some(todo) = next_in_call(state).or_else(|| playbook.prepare(state)) {
+    if let Some(todo) = next_in_call(state).or_else(|| state.playbook().prepare(state)) {
         return todo;
     }
     if state.baseline.tree.is_none() {
@@ -174,12 +81,12 @@ fn next_in_dream(state: &RunState, playbook: &dyn Playbook) -> Todo {
     if state.baseline.residual.is_some() && state.plan.is_none() { Todo::WritePlan } else { Todo::Proceed }
 }
 
-fn next_in_spawn(state: &RunState, playbook: &dyn Playbook) -> Todo {
+fn next_in_spawn(state: &RunState) -> Todo {
     let Some(iteration) = &state.current else {
         if super::forbidden::detect(state).is_some() {
             return Todo::Proceed;
         }
-        return playbook.between(state).unwrap_or(Todo::BeginIteration);
+        return state.playbook().between(state).unwrap_or(Todo::BeginIteration);
     };
     if iteration.began.bleeds {
         return Todo::Proceed;
@@ -195,7 +102,7 @@ fn next_in_spawn(state: &RunState, playbook: &dyn Playbook) -> Todo {
     {
         return Todo::RunProbe(Phase::Scouted, Probe::SubGoal);
     }
-    playbook.work(state, iteration).unwrap_or(Todo::Proceed)
+    state.playbook().work(state, iteration).unwrap_or(Todo::Proceed)
 }
 
 fn next_in_call(state: &RunState) -> Option<Todo> {
@@ -244,7 +151,7 @@ fn next_in_collect(state: &RunState) -> Todo {
     Todo::Proceed
 }
 
-fn next_in_check(state: &RunState, playbook: &dyn Playbook) -> Todo {
+fn next_in_check(state: &RunState) -> Todo {
     let Some(iteration) = &state.current else { return Todo::Proceed };
     if let Some(todo) = next_in_call(state) {
         return todo;
@@ -253,12 +160,12 @@ fn next_in_check(state: &RunState, playbook: &dyn Playbook) -> Todo {
     if let Some(probe) = iteration_probes(state, iteration).into_iter().find(missing) {
         return Todo::RunProbe(Phase::Iteration, probe);
     }
-    playbook.review(state, iteration).unwrap_or(Todo::Proceed)
+    state.playbook().review(state, iteration).unwrap_or(Todo::Proceed)
 }
 
 fn next_in_budget(state: &RunState) -> Todo {
     let Some(iteration) = &state.current else { return Todo::Proceed };
-    if !step::claims_success(state) || iteration.gate.is_some() {
+    if !claim::claims_success(state) || iteration.gate.is_some() {
         return Todo::Proceed;
     }
     if let Some(todo) = next_in_call(state) {
@@ -312,13 +219,10 @@ fn replay_probes(state: &RunState) -> Vec<Probe> {
     probes
 }
 
-/// What a replay runs: what the certificate rests on, and the scripts behind the exit gate.
+/// What a replay runs: what the certificate rests on, and what the playbook adds.
 fn replayed(state: &RunState) -> Vec<Probe> {
     let mut probes = replay_probes(state);
-    if state.loop_file().playbook == loop_file::Playbook::Value {
-        probes.extend(state.value.verifications.keys().map(|id| Probe::Verification(id.clone())));
-    }
-    probes.extend(passes::item_probes(state, None));
+    probes.extend(state.playbook().probes(state, None));
     probes
 }
 
@@ -342,7 +246,7 @@ fn baseline_probes(state: &RunState) -> Vec<Probe> {
 fn iteration_probes(state: &RunState, iteration: &Iteration) -> Vec<Probe> {
     let mut probes = replay_probes(state);
     probes.extend(metric_probes(state));
-    probes.extend(passes::item_probes(state, Some(iteration)));
+    probes.extend(state.playbook().probes(state, Some(iteration)));
     if iteration.probe(Phase::Scouted, &Probe::SubGoal).is_some() {
         probes.push(Probe::SubGoal);
     }

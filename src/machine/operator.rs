@@ -2,18 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::decision::{ASK_TOOL, Answer, DecisionId, MAX_CHECKS, MAX_DECISIONS, MAX_TEXT, Patience, Request};
+use crate::model::decision::{Answer, DecisionId, Patience, Request};
 
-use super::call::{CallState, ToolPhase};
-use super::event::{
-    AskedBy, BudgetRaised, DecisionAnswered, DecisionAsked, DecisionSettled, Event, ProbeResult, SteerQueued,
-};
-use super::passes;
-use super::run::RunState;
-use super::state::State;
+use super::event::{AskedBy, BudgetRaised, DecisionAnswered, DecisionAsked, DecisionSettled, ProbeResult, SteerQueued};
 
-/// Words waiting for delivery at one time.
-const MAX_STEERS_QUEUED: usize = 20;
 /// The longest word of an operator.
 pub const MAX_STEER: usize = 4_000;
 
@@ -113,7 +105,7 @@ impl Operator {
     }
 
     /// Open decisions that the run waits for; others may stay open while it works.
-    fn blocking(&self) -> impl Iterator<Item = &Decision> {
+    pub(super) fn blocking(&self) -> impl Iterator<Item = &Decision> {
         self.open().filter(|decision| !decision.request.is_parked())
     }
 
@@ -246,173 +238,5 @@ impl Operator {
                 steer.status = SteerStatus::Acknowledged { call: call.to_owned() };
             }
         }
-    }
-}
-
-/// May a person's event follow? Only what an event itself cannot show is asked of the state.
-pub(super) fn legal(state: &RunState, event: &Event) -> Result<(), String> {
-    let operator = &state.operator;
-    match event {
-        Event::DecisionAsked(asked) => {
-            if asked.id != operator.next_id() {
-                return Err("decisions are numbered without gaps".to_owned());
-            }
-            if operator.decisions.len() >= MAX_DECISIONS {
-                return Err(format!("a run asks at most {MAX_DECISIONS} times"));
-            }
-            if operator.blocking().next().is_some() || operator.unsettled().is_some() {
-                return Err("another decision is open".to_owned());
-            }
-            legal_asker(state, asked)
-        }
-        Event::DecisionAnswered(answered) => {
-            let decision =
-                operator.decision(answered.id).ok_or_else(|| format!("there is no decision {}", answered.id))?;
-            if decision.status != DecisionStatus::Open {
-                return Err(format!("{} is already answered", answered.id));
-            }
-            if answered.note.as_ref().is_some_and(|note| note.len() > MAX_TEXT) {
-                return Err("the note is too long".to_owned());
-            }
-            let most = max_checks(state, decision);
-            if answered.answer == Answer::Done && decision.checks >= most {
-                return Err(format!("the verification failed {most} times: `quit`, and look at the command itself"));
-            }
-            decision.request.permits(&answered.answer).map_err(str::to_owned)
-        }
-        Event::DecisionSettled(settled) => match operator.decision(settled.id).map(|decision| decision.status) {
-            Some(DecisionStatus::Answered) => legal_settling(operator, settled),
-            Some(DecisionStatus::Open | DecisionStatus::Closed) | None => {
-                Err(format!("{} has no answer to carry out", settled.id))
-            }
-        },
-        Event::PauseRequested(_) if operator.pause.is_some() => Err("the run is already paused".to_owned()),
-        Event::PauseBegan(_) if !matches!(operator.pause, Some(Pause::Requested { .. })) => {
-            Err("nobody asked for a pause".to_owned())
-        }
-        Event::PauseLifted(_) if operator.pause.is_none() => Err("the run is not paused".to_owned()),
-        Event::StopScheduled(stop) if stop.scheduled == operator.stop_after_iteration.is_some() => {
-            Err("that is already so".to_owned())
-        }
-        Event::SteerQueued(steer) => {
-            if steer.number != operator.next_steer() {
-                return Err("words are numbered without gaps".to_owned());
-            }
-            if steer.text.trim().is_empty() || steer.text.len() > MAX_STEER {
-                return Err(format!("a word of the operator has 1 to {MAX_STEER} bytes"));
-            }
-            if operator.queued().count() >= MAX_STEERS_QUEUED {
-                return Err(format!("{MAX_STEERS_QUEUED} words are waiting already"));
-            }
-            Ok(())
-        }
-        Event::SteerDelivered(delivered) => {
-            let queued = |number: &u32| operator.queued().any(|steer| steer.number == *number);
-            if delivered.numbers.iter().all(queued) { Ok(()) } else { Err("that word is not waiting".to_owned()) }
-        }
-        Event::BudgetRaised(raised) => {
-            if state.limits.of(raised.dimension).as_ref() != Some(&raised.from) {
-                return Err(format!("the limit for {} is not {}", raised.dimension, raised.from));
-            }
-            state.limits.raised(raised.dimension, &raised.to).map(|_| ())
-        }
-        Event::PauseRequested(_)
-        | Event::PauseBegan(_)
-        | Event::PauseLifted(_)
-        | Event::StopScheduled(_)
-        | Event::RetryRequested(_)
-        | Event::ViewerAttached(_)
-        | Event::ViewerDetached(_) => Ok(()),
-        other => Err(format!("{} does not come from people", other.kind())),
-    }
-}
-
-/// How often a verification may fail: a pause of the value playbook has a limit of its own.
-fn max_checks(state: &RunState, decision: &Decision) -> u32 {
-    let of_step = decision.asked_by.is_none() && state.value.step.is_some();
-    if of_step { state.value_settings().max_pause_checks.min(MAX_CHECKS) } else { MAX_CHECKS }
-}
-
-/// The machine asks about tampering, money and calls denied too often; everything else is asked by a tool call that waits for it.
-fn legal_asker(state: &RunState, asked: &DecisionAsked) -> Result<(), String> {
-    let call = state.call.as_ref();
-    let Some(by) = &asked.asked_by else {
-        return match (&asked.request, call) {
-            (Request::Tampering { .. }, None) if state.state == State::CheckHalting => Ok(()),
-            (Request::SpendLimit { .. }, Some(call)) if !call.request_open => Ok(()),
-            (Request::Escalation { .. }, Some(_)) if state.denied_too_often().is_some() => Ok(()),
-            // A step of the value playbook asks for itself, between its calls.
-            (
-                Request::HumanAction { .. }
-                | Request::Question { .. }
-                | Request::Refinement { .. }
-                | Request::Vision { .. }
-                | Request::Escalation { .. },
-                None,
-            ) if state.value.step.is_some() => Ok(()),
-            // Between two iterations the playbooks with passes ask for themselves.
-            (Request::Stuck { .. } | Request::HumanAction { .. }, None) if passes::may_ask(state) => Ok(()),
-            (request, _) => Err(format!("nobody asks for a {} here", request.name())),
-        };
-    };
-    if let Some(call) = call.filter(|call| call.is_program()) {
-        return legal_asker_of_program(call, by, &asked.request);
-    }
-    let waits = |call: &&CallState| {
-        let mut tools = call.tools.iter().filter(|tool| tool.tool_use.id == by.tool && tool.phase == ToolPhase::Asked);
-        call.started.call == by.call && call.turn == by.turn && tools.next().is_some()
-    };
-    let Some(call) = call.filter(waits) else { return Err("no tool call waits for this".to_owned()) };
-    let asks = call.tools.iter().any(|tool| tool.tool_use.id == by.tool && tool.tool_use.name == ASK_TOOL);
-    match &asked.request {
-        Request::Tampering { .. } | Request::SpendLimit { .. } | Request::Stuck { .. } => {
-            Err("no tool asks this".to_owned())
-        }
-        Request::Permission { .. } if !asks => Ok(()),
-        Request::Permission { .. } => Err("asking needs no permission".to_owned()),
-        Request::HumanAction { .. }
-        | Request::Question { .. }
-        | Request::Refinement { .. }
-        | Request::Vision { .. }
-        | Request::Escalation { .. } => {
-            if asks {
-                Ok(())
-            } else {
-                Err(format!("only {ASK_TOOL} asks this"))
-            }
-        }
-    }
-}
-
-/// A program asks in the middle of its turn. It names its asks itself; the engine makes the names.
-fn legal_asker_of_program(call: &CallState, by: &AskedBy, request: &Request) -> Result<(), String> {
-    if call.started.call != by.call || call.turn != by.turn {
-        return Err("another turn asks this".to_owned());
-    }
-    // A report that came as text is an ordinary tool call; that asks for nothing.
-    if !call.request_open {
-        return Err("no program is at work".to_owned());
-    }
-    match request {
-        Request::Tampering { .. } | Request::SpendLimit { .. } | Request::Stuck { .. } => {
-            Err("no program asks this".to_owned())
-        }
-        Request::HumanAction { .. }
-        | Request::Question { .. }
-        | Request::Permission { .. }
-        | Request::Refinement { .. }
-        | Request::Vision { .. }
-        | Request::Escalation { .. } => Ok(()),
-    }
-}
-
-/// What was carried out must be what the answer asked for, and come out as it is said.
-fn legal_settling(operator: &Operator, settled: &DecisionSettled) -> Result<(), String> {
-    let request = operator.decision(settled.id).map(|decision| &decision.request);
-    match (request, &settled.check) {
-        (Some(Request::HumanAction { .. }), Some(check)) if settled.closed == check.end.passed() => Ok(()),
-        (Some(Request::HumanAction { .. }), _) => Err("only its verification closes a pause".to_owned()),
-        (Some(_), None) => Ok(()),
-        (Some(_), Some(_)) | (None, _) => Err("there is nothing to verify".to_owned()),
     }
 }

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::gate_report::{GateCheck, check};
 use crate::model::learnings::ResidualDirection;
 use crate::model::rung::Rung;
 use crate::model::stop::{ForbiddenState, StopReason};
 
-use super::gate::{GateCheck, check};
 use super::iteration::Iteration;
 use super::run::RunState;
 

@@ -11,22 +11,20 @@ use crate::model::ids::RunId;
 use crate::model::learnings::{self, SpecVersion};
 use crate::model::loop_file::LoopFile;
 use crate::model::northstar::{self, Metric};
-use crate::model::purpose::Purpose;
+use crate::model::purpose::{self, Purpose};
 use crate::model::rung::{self, Rung};
 
-use super::call::{CallState, MAX_DENIED, MAX_DENIED_IN_A_ROW};
+use super::call::{CallState, CallSummary, MAX_DENIED, MAX_DENIED_IN_A_ROW};
 use super::event::{
-    BackpressureSeen, BudgetCut, NorthstarRead, Phase, Probe, ProbeResult, RateLeft, RunHalted, RunStarted,
+    BackpressureSeen, BudgetCut, Event, NorthstarRead, Phase, Probe, ProbeResult, RateLeft, RunHalted, RunStarted,
 };
 use super::iteration::{Iteration, call_key};
 use super::ledger::Ledger;
 use super::operator::Operator;
-use super::passes::{self, ITEMS_PASSING, Passes};
+use super::playbook::{Playbook, Room};
+use super::repository::GitState;
 use super::state::State;
-use super::value::ValueState;
-
-/// The Northstar metric that value checks measure.
-pub const VALUE_SCORE: &str = "value_score";
+use super::words::{Place, Told};
 
 /// Facts from before the first iteration.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -94,16 +92,19 @@ pub struct RunState {
     pub halt: Option<RunHalted>,
     pub operator: Operator,
     pub denials: Denials,
-    /// The value playbook's part; empty for the others.
-    pub value: ValueState,
-    /// The part of the playbooks with an author and a critic; empty for the others.
-    pub passes: Passes,
+    pub git: GitState,
+    /// The playbook, and its own part of the run.
+    room: Room,
+    /// Finished calls by what they were for, so that each can be told apart.
+    pub calls_made: BTreeMap<(Purpose, Option<String>), u32>,
+    /// The call that ended last.
+    pub last_call: Option<CallSummary>,
     /// Probes that were announced and not finished.
     pub open_probes: BTreeSet<(Phase, Probe)>,
 }
 
 impl RunState {
-    pub fn new(started: RunStarted) -> Self {
+    pub fn new(started: RunStarted, playbook: &'static dyn Playbook) -> Self {
         Self {
             criteria: started.declaration.criteria(),
             certificates: started.declaration.certificates(),
@@ -137,8 +138,10 @@ impl RunState {
             stalled_resumes: 0,
             halt: None,
             denials: Denials::default(),
-            value: ValueState::default(),
-            passes: Passes::default(),
+            git: GitState::default(),
+            room: Room::new(playbook),
+            calls_made: BTreeMap::new(),
+            last_call: None,
             open_probes: BTreeSet::new(),
         }
     }
@@ -159,19 +162,53 @@ impl RunState {
 
     /// The key of the next call: unique within a run.
     pub fn next_call_key(&self, purpose: Purpose, paraphrase: Option<u8>) -> String {
-        let Some(step) = &self.value.step else {
-            return call_key(self.iteration_number(), purpose.role(), paraphrase);
-        };
-        let place = match &self.current {
-            Some(iteration) => format!("it{}", iteration.number()),
-            None => "pre".to_owned(),
-        };
-        format!("{place}.step{}.{purpose}.{}", step.number, step.calls_for(purpose))
+        match self.playbook().call_key(self, purpose) {
+            Some(key) => key,
+            None => call_key(self.iteration_number(), purpose.role(), paraphrase),
+        }
+    }
+
+    pub fn playbook(&self) -> &'static dyn Playbook {
+        self.room.playbook
+    }
+
+    /// The playbook's own part, if it is of this type.
+    pub fn work<T: 'static>(&self) -> Option<&T> {
+        (*self.room.work).as_any().downcast_ref()
+    }
+
+    pub fn work_mut<T: 'static>(&mut self) -> Option<&mut T> {
+        (*self.room.work).as_any_mut().downcast_mut()
+    }
+
+    /// The number of the step that is open, in a playbook with steps.
+    pub fn open_step(&self) -> Option<u32> {
+        self.playbook().open_step(self)
+    }
+
+    /// Is the run in one of these states? The error names what is not possible elsewhere.
+    pub fn only_in(&self, kind: &str, states: &[State]) -> Result<(), String> {
+        if states.contains(&self.state) { Ok(()) } else { Err(format!("{kind} is not possible in {}", self.state)) }
+    }
+
+    /// Where the run stands, for the words of an event that was just folded.
+    pub fn place(&self) -> Place {
+        let who = self.last_call.as_ref().map(|call| match self.open_step() {
+            Some(_) => purpose::who(call.purpose, call.subject.as_deref()),
+            None => call.role.to_string(),
+        });
+        let (state, iteration) = (self.state, self.iteration_number());
+        Place { when: self.when(), state, iteration, who: who.unwrap_or_default() }
     }
 
     /// Does nothing happen but for people? Then the budget's clock stands still.
     pub fn waits_for_people(&self) -> bool {
-        self.operator.waits() || passes::only_people_left(self)
+        self.operator.waits() || self.playbook().waits_for_people(self)
+    }
+
+    /// An event that was just folded, in words for people.
+    pub fn told(&self, event: &Event) -> Told {
+        event.told(&self.place()).cleaned()
     }
 
     pub fn run(&self) -> &RunId {
@@ -251,17 +288,14 @@ impl RunState {
 
     pub fn metrics_at_baseline(&self) -> Vec<Metric> {
         self.metrics_with(|probe| {
-            self.value_as_metric(probe, None).or_else(|| self.baseline.probes.get(probe).and_then(measured_text))
+            self.own_metric(probe, None).or_else(|| self.baseline.probes.get(probe).and_then(measured_text))
         })
     }
 
-    /// Two playbooks measure one metric by themselves: the value score, and the items that pass.
-    fn value_as_metric(&self, probe: &Probe, iteration: Option<u32>) -> Option<String> {
+    /// What the playbook measures by itself.
+    fn own_metric(&self, probe: &Probe, iteration: Option<u32>) -> Option<String> {
         match probe {
-            Probe::Metric(id) if id == VALUE_SCORE => {
-                self.value.vrc_at_end_of(iteration).map(|vrc| vrc.value_score.to_string())
-            }
-            Probe::Metric(id) if id == ITEMS_PASSING => passes::passing_at(self, iteration),
+            Probe::Metric(id) => self.playbook().metric(self, id, iteration),
             _ => None,
         }
     }
@@ -273,9 +307,9 @@ impl RunState {
             so_far.rev().find_map(|it| it.probe(Phase::Iteration, probe).and_then(measured_text))
         };
         self.metrics_with(|probe| {
-            let by_value = self.value_as_metric(probe, Some(iteration.number()));
+            let by_playbook = self.own_metric(probe, Some(iteration.number()));
             let at_start = || self.baseline.probes.get(probe).and_then(measured_text);
-            by_value.or_else(|| measured(probe)).or_else(at_start)
+            by_playbook.or_else(|| measured(probe)).or_else(at_start)
         })
     }
 

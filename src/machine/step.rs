@@ -9,6 +9,7 @@ use crate::model::learnings::SpecVersion;
 use crate::model::northstar;
 use crate::model::stop::{ExitStatus, ForbiddenState, StopReason};
 
+use super::claim::must_stop;
 use super::entry;
 use super::event::{
     BackpressureSeen, CertificateIssued, DecisionAsked, Event, GateJudged, InputRejected, NullChecked, Phase, Probe,
@@ -16,10 +17,10 @@ use super::event::{
 };
 use super::forbidden;
 use super::gate;
+use super::halt::{halt, over_budget};
 use super::iteration::Iteration;
 use super::legal::legal;
 use super::measure;
-use super::next::Playbook;
 use super::run::RunState;
 use super::state::State;
 
@@ -36,9 +37,9 @@ pub enum Input {
 }
 
 /// Turns an input into events. An illegal input becomes one `input.rejected`.
-pub fn step(state: &RunState, playbook: &dyn Playbook, input: Input) -> Vec<Event> {
+pub fn step(state: &RunState, input: Input) -> Vec<Event> {
     match input {
-        Input::Proceed => decide(state, playbook),
+        Input::Proceed => decide(state),
         Input::Record(event) => match legal(state, &event) {
             Ok(()) => vec![*event],
             Err(why) => {
@@ -48,35 +49,7 @@ pub fn step(state: &RunState, playbook: &dyn Playbook, input: Input) -> Vec<Even
     }
 }
 
-/// Does the latest certificate claim success?
-pub fn claims_success(state: &RunState) -> bool {
-    let certificate = state.current.as_ref().and_then(|iteration| iteration.certificate.as_ref());
-    certificate.is_some_and(|certificate| certificate.kind.is_success())
-}
-
-/// Has the stop signal that was seen to be obeyed right here?
-pub fn must_stop(state: &RunState) -> bool {
-    state.backpressure.as_ref().is_some_and(|seen| stops(state, seen.signal))
-}
-
-/// Would this signal stop the run where it is? A finished success is certified first, unless the engine
-/// itself is told to go: work that is complete beats a stop, but not a closing terminal.
-pub fn stops(state: &RunState, signal: Signal) -> bool {
-    match state.state {
-        // The learnings of a certified iteration are written first; that takes no process and no time.
-        State::AccumulateLearnings | State::GlowCheck => false,
-        // Without a claim everything is decided in order, at once. A claim is settled first, unless its work
-        // cannot go on: a model that does not answer, or an engine that is told to go.
-        // Where a person is waited for, there is nothing to wait for instead.
-        State::BudgetCheck => {
-            let may_wait = matches!(signal, Signal::StopFile | Signal::DiskUsage) && !state.operator.waits();
-            claims_success(state) && !may_wait
-        }
-        _ => state.halt.is_none(),
-    }
-}
-
-fn decide(state: &RunState, playbook: &dyn Playbook) -> Vec<Event> {
+fn decide(state: &RunState) -> Vec<Event> {
     if state.halt.is_some() {
         return Vec::new();
     }
@@ -104,7 +77,7 @@ fn decide(state: &RunState, playbook: &dyn Playbook) -> Vec<Event> {
         return vec![halt(state, ExitStatus::ExitBlocked, StopReason::HumanQuit, detail).into()];
     }
     if matches!(state.state, State::DreamGoal | State::SpawnSubagent | State::CheckHalting) {
-        let decided = playbook.decide(state);
+        let decided = state.playbook().decide(state);
         if !decided.is_empty() {
             return decided;
         }
@@ -133,19 +106,6 @@ fn decide(state: &RunState, playbook: &dyn Playbook) -> Vec<Event> {
 
 fn enter(state: &RunState, to: State, why: &str) -> Vec<Event> {
     vec![StateEntered { from: state.state, to, why: why.to_owned() }.into()]
-}
-
-/// The end of a run, for a reason.
-pub fn halt(state: &RunState, status: ExitStatus, stop_reason: StopReason, detail: impl Into<String>) -> RunHalted {
-    RunHalted {
-        status,
-        stop_reason,
-        forbidden_state: None,
-        last_state: state.state,
-        detail: detail.into(),
-        exhausted: None,
-        signal: None,
-    }
 }
 
 fn stopped_by(state: &RunState, seen: &BackpressureSeen) -> Event {
@@ -395,21 +355,6 @@ fn decide_budget(state: &RunState) -> Vec<Event> {
 fn exhausted(state: &RunState) -> Option<budget::Exhausted> {
     let cut = state.cut.as_ref().map(|cut| &cut.exhausted).filter(|exhausted| exhausted.dimension.ends_run());
     cut.cloned().or_else(|| budget::run_exhausted(&state.limits, &state.spent))
-}
-
-/// The end of a run at a limit.
-pub fn over_budget(state: &RunState, exhausted: budget::Exhausted) -> RunHalted {
-    let reason = match exhausted.dimension {
-        budget::Dimension::Iterations => StopReason::MaxIters,
-        budget::Dimension::TotalSeconds
-        | budget::Dimension::TotalToolCalls
-        | budget::Dimension::TotalTokens
-        | budget::Dimension::CostUsd
-        | budget::Dimension::IterationSeconds
-        | budget::Dimension::IterationToolCalls => StopReason::MaxToolCalls,
-    };
-    let detail = format!("{} reached: {} of {}", exhausted.dimension, exhausted.observed, exhausted.limit);
-    RunHalted { exhausted: Some(exhausted), ..halt(state, ExitStatus::ExitBudgetExceeded, reason, detail) }
 }
 
 fn decide_claim(state: &RunState, iteration: &Iteration, kind: CertificateKind) -> Vec<Event> {

@@ -124,6 +124,21 @@ pub enum Request {
 }
 
 impl Request {
+    /// The texts it is about.
+    pub fn blobs(&self) -> Vec<Digest> {
+        match self {
+            Self::Refinement { before, after, .. } => vec![*before, *after],
+            Self::HumanAction { .. }
+            | Self::Question { .. }
+            | Self::Permission { .. }
+            | Self::Vision { .. }
+            | Self::Tampering { .. }
+            | Self::Escalation { .. }
+            | Self::SpendLimit { .. }
+            | Self::Stuck { .. } => Vec::new(),
+        }
+    }
+
     /// A name for lists.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -242,6 +257,14 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// The text that was approved.
+    pub fn blob(&self) -> Option<Digest> {
+        match self {
+            Self::Approve { result } => Some(*result),
+            _ => None,
+        }
+    }
+
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Done => "done",

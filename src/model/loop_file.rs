@@ -8,6 +8,7 @@ mod agent;
 mod agents;
 mod criteria;
 mod passes;
+mod playbook;
 mod safety;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +19,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::budget;
 use super::certificate::CertificateKind;
-use super::criterion::{Criterion, EXIT_GATE, ITEMS, Proof, VERIFIED};
+use super::criterion::{Criterion, Proof};
 use super::decimal::Exact;
 use super::diagnose::{self, Diagnostic};
 use super::ids::Role;
@@ -31,6 +32,7 @@ pub use agent::{
 pub use agents::Agents;
 pub use criteria::{CriterionDecl, CriterionFull};
 pub use passes::{Flow, ItemDecl, LOOPS_PER_ITEM, MicroSettings, PrdSettings};
+pub use playbook::Playbook;
 pub use safety::{NetworkDecl, Otherwise, PermissionsDecl, SandboxDecl, SandboxMode};
 
 /// A declaration larger than this is refused before it is read.
@@ -93,65 +95,6 @@ pub struct LoopFile {
     /// For the micro playbook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub micro: Option<MicroSettings>,
-}
-
-/// What an iteration does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Playbook {
-    #[default]
-    Swarm,
-    Value,
-    Prd,
-    Micro,
-}
-
-impl Playbook {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Swarm => "swarm",
-            Self::Value => "value",
-            Self::Prd => "prd",
-            Self::Micro => "micro",
-        }
-    }
-
-    /// Does an author work and a critic judge, pass by pass?
-    pub const fn has_passes(self) -> bool {
-        matches!(self, Self::Prd | Self::Micro)
-    }
-
-    /// The criterion that it adds by itself: there is no success without it.
-    pub fn way_out(self) -> Option<Criterion> {
-        let (id, text, proof) = match self {
-            Self::Swarm => return None,
-            Self::Value => (
-                EXIT_GATE,
-                "The exit gate is passed: every check passes, the promised value is there.",
-                Proof::ExitGate,
-            ),
-            Self::Prd => (ITEMS, "Every item of the PRD passes.", Proof::Items),
-            Self::Micro => (VERIFIED, "The critic finds nothing that matters.", Proof::Verified),
-        };
-        Some(Criterion { id: id.to_owned(), text: text.to_owned(), proof, protects: Vec::new() })
-    }
-
-    /// Who works in it, in the order of the work.
-    pub const fn roles(self) -> &'static [Role] {
-        match self {
-            Self::Swarm => &[Role::Scout, Role::Solver, Role::Skeptic],
-            Self::Prd | Self::Micro => &[Role::Author, Role::Critic, Role::Fixer],
-            Self::Value => &[
-                Role::Reasoner,
-                Role::Researcher,
-                Role::Builder,
-                Role::Qc,
-                Role::Classifier,
-                Role::Fixer,
-                Role::Evaluator,
-            ],
-        }
-    }
 }
 
 /// Surfaces that raise the default rung to 65537.
@@ -301,26 +244,20 @@ fn check(declared: &LoopFile, text: &str, file: &str) -> Result<(), Diagnostic> 
             return Err(at(name, message, hint));
         }
     }
-    if let Some(value) = &declared.value {
-        if declared.playbook != Playbook::Value {
-            let message = "`value` is for the value playbook, and this loop does not run it".to_owned();
-            return Err(at("value:", message, "add `playbook: value`, or leave `value` out"));
+    let (value, prd, micro) = (&declared.value, &declared.prd, &declared.micro);
+    let sections = [
+        ("value", value.as_ref().map(super::value::ValueSettings::check)),
+        ("prd", prd.as_ref().map(PrdSettings::check)),
+        ("micro", micro.as_ref().map(MicroSettings::check)),
+    ];
+    for (name, checked) in sections {
+        let Some(checked) = checked else { continue };
+        if declared.playbook.name() != name {
+            let message = format!("`{name}` is for the {name} playbook, and this loop does not run it");
+            let hint = format!("add `playbook: {name}`, or leave `{name}` out");
+            return Err(at(&format!("{name}:"), message, &hint));
         }
-        value.check().map_err(|(key, message, hint)| at(key, message, hint))?;
-    }
-    if let Some(prd) = &declared.prd {
-        if declared.playbook != Playbook::Prd {
-            let message = "`prd` is for the prd playbook, and this loop does not run it".to_owned();
-            return Err(at("prd:", message, "add `playbook: prd`, or leave `prd` out"));
-        }
-        prd.check().map_err(|(key, message, hint)| at(key, message, hint))?;
-    }
-    if let Some(micro) = &declared.micro {
-        if declared.playbook != Playbook::Micro {
-            let message = "`micro` is for the micro playbook, and this loop does not run it".to_owned();
-            return Err(at("micro:", message, "add `playbook: micro`, or leave `micro` out"));
-        }
-        micro.check().map_err(|(key, message, hint)| at(key, message, hint))?;
+        checked.map_err(|(key, message, hint)| at(key, message, hint))?;
     }
     if let Some(northstar) = &declared.northstar {
         for id in northstar.links.keys() {
@@ -353,6 +290,13 @@ impl LoopFile {
         declared.chain(self.playbook.way_out()).collect()
     }
 
+    /// The `value:` part, or its defaults.
+    pub fn value_settings(&self) -> &super::value::ValueSettings {
+        static DEFAULTS: std::sync::LazyLock<super::value::ValueSettings> =
+            std::sync::LazyLock::new(super::value::ValueSettings::default);
+        self.value.as_ref().unwrap_or(&DEFAULTS)
+    }
+
     /// The `prd:` part, or its defaults.
     pub fn prd(&self) -> &PrdSettings {
         static DEFAULTS: std::sync::LazyLock<PrdSettings> = std::sync::LazyLock::new(PrdSettings::default);
@@ -361,18 +305,13 @@ impl LoopFile {
 
     /// Passes of an author at one thing between two words of a person.
     pub fn pass_limit(&self) -> u32 {
-        match self.playbook {
-            Playbook::Micro => self.micro.as_ref().map_or(Flow::Other.limit(), MicroSettings::limit),
-            Playbook::Prd | Playbook::Swarm | Playbook::Value => LOOPS_PER_ITEM,
-        }
+        self.micro.as_ref().map_or(LOOPS_PER_ITEM, MicroSettings::limit)
     }
 
+    /// Known fixes, of whichever playbook has them.
     pub fn detours(&self) -> &[super::detour::DetourDecl] {
-        match self.playbook {
-            Playbook::Micro => self.micro.as_ref().map(|micro| micro.detours.as_slice()).unwrap_or_default(),
-            Playbook::Prd => &self.prd().detours,
-            Playbook::Swarm | Playbook::Value => &[],
-        }
+        let of_micro = self.micro.as_ref().map(|micro| &micro.detours);
+        of_micro.or(self.prd.as_ref().map(|prd| &prd.detours)).map(Vec::as_slice).unwrap_or_default()
     }
 
     pub fn certificates(&self) -> Vec<CertificateKind> {
@@ -394,13 +333,7 @@ impl LoopFile {
 
     pub fn residual_metric(&self) -> String {
         let named = self.residual.as_ref().and_then(|r| r.metric.clone());
-        let usual = match self.playbook {
-            Playbook::Swarm => "unmet criteria / all criteria",
-            Playbook::Value => "1 - value score",
-            Playbook::Prd => "items that do not pass / all items",
-            Playbook::Micro => "failing checks + open concerns",
-        };
-        named.unwrap_or_else(|| usual.to_owned())
+        named.unwrap_or_else(|| self.playbook.residual().to_owned())
     }
 
     pub fn northstar_file(&self) -> &str {

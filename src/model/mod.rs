@@ -1,6 +1,7 @@
 //! The nouns. No IO, no clock, no randomness, no async.
 
 pub mod act;
+pub mod amount;
 pub mod base64;
 pub mod budget;
 pub mod call_place;
@@ -15,15 +16,19 @@ pub mod detour;
 pub mod diagnose;
 pub mod digest;
 pub mod fraction;
+pub mod gate_report;
 pub mod glow;
 pub mod ids;
 pub mod lane;
 pub mod learnings;
 pub mod loop_file;
 pub mod northstar;
+pub mod plan_row;
 pub mod prd;
 pub mod project_check;
 pub mod purpose;
+pub mod ready_line;
+pub mod rendered;
 pub mod reply;
 pub mod report;
 pub mod rung;

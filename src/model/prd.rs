@@ -12,6 +12,7 @@ mod json;
 mod list;
 mod merge;
 mod priority;
+mod read_when;
 mod select;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ pub use json::{Span, Syntax};
 pub use list::{Shape, Step};
 pub use merge::{Merged, NotMerged, merge};
 pub use priority::{Priority, Scale};
+pub use read_when::ReadWhen;
 pub use select::{Counts, NoChoice};
 pub use verdict::{How, Verdict};
 pub use write::Change;

@@ -1,39 +1,103 @@
 //! The playbooks `prd` and `micro`: an author works, the engine runs the checks, a critic judges, and the kernel of
 //! [`micro`](super::micro) says what follows. With items (`prd`) every pass is about one of them.
 //!
-//! Role: what is missing next, and what follows once nothing is. Not its role: effects (`engine::items`), the fold
-//! (`machine::passes`), texts (`prompts/`).
+//! Role: what is missing next, and what follows once nothing is. Not its role: effects (`engine::items`), texts
+//! (`prompts/`).
 //! Invariants: one pass an iteration; every route is a recorded decision; where nothing is to be done, something is
 //! decided, or the next iteration begins.
 
+pub mod event;
+mod fold;
 mod items;
 mod judge;
+mod learned;
+mod legal;
+pub mod measure;
+mod ready;
 mod route;
-pub mod words;
+mod rows;
+pub mod state;
+pub mod views;
 
-use crate::machine::event::{By, Event, Phase, Probe, ProbeEnd, ReadWhen, Route, RunHalted, TreePurpose};
+use crate::machine::event::{Event, Phase, Probe, ProbeEnd, RunHalted, TreePurpose, WorkEvent};
+use crate::machine::halt::halt;
 use crate::machine::iteration::Iteration;
-use crate::machine::next::{Effect, Playbook, Todo};
-use crate::machine::passes::{self, Standing, standing};
+use crate::machine::open::Work;
+use crate::machine::playbook::{IterationView, Learned, Playbook, ReadBlob, WayOut};
 use crate::machine::run::RunState;
 use crate::machine::state::State;
-use crate::machine::step::halt;
+use crate::machine::todo::{Effect, Todo};
+use crate::model::certificate::Residual;
+use crate::model::decision::Request;
 use crate::model::detour::{self, Detour};
+use crate::model::digest::Digest;
 use crate::model::ids::Role;
-use crate::model::loop_file;
+use crate::model::loop_file::{self, LoopFile};
+use crate::model::plan_row::Row;
+use crate::model::prd::ReadWhen;
 use crate::model::purpose::Purpose;
+use crate::model::ready_line::{CheckNote, Items, ReadyLine};
+use crate::model::report::Report;
 use crate::model::stop::{ExitStatus, StopReason};
+use crate::model::value::settings::GitSettings;
 
-/// An author and a critic, with items or without.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct AuthorAndCritic;
+use event::{By, PassEvent, PassJudged, PassVerdict, Route};
+use state::{Passes, Standing, has_items, standing};
+
+/// What the prd playbook writes beside prd.json.
+pub const PROGRESS: &str = "progress.txt";
+pub const LOG: &str = "loop/log.txt";
+pub const ARCHIVE: &str = "loop/log.archive.txt";
+pub const LAST_ERROR: &str = "loop/last_error.txt";
+/// The latest text of the file that was found and not believed.
+pub const THEIRS: &str = "loop/prd.theirs.json";
+/// All of them: no part of what is worked on.
+pub const LEDGER: [&str; 5] = [LOG, ARCHIVE, LAST_ERROR, THEIRS, PROGRESS];
+
+/// An author and a critic.
+#[derive(Debug, Clone, Copy)]
+pub struct AuthorAndCritic {
+    name: loop_file::Playbook,
+    /// Is every pass about an item of a file?
+    items: bool,
+}
+
+pub static PRD: AuthorAndCritic = AuthorAndCritic { name: loop_file::Playbook::Prd, items: true };
+pub static MICRO: AuthorAndCritic = AuthorAndCritic { name: loop_file::Playbook::Micro, items: false };
 
 impl Playbook for AuthorAndCritic {
+    fn name(&self) -> loop_file::Playbook {
+        self.name
+    }
+
+    fn begin(&self) -> Box<dyn Work> {
+        Box::new(Passes::default())
+    }
+
+    fn parse(&self, kind: &str, data: &str) -> Option<Result<Event, serde_json::Error>> {
+        PassEvent::parse(kind, data).map(|event| event.map(Event::from))
+    }
+
+    fn legal(&self, run: &RunState, event: &dyn WorkEvent) -> Result<(), String> {
+        match event.as_any().downcast_ref() {
+            Some(event) => legal::legal(run, event),
+            None => Err(format!("{} belongs to another playbook", event.kind())),
+        }
+    }
+
+    fn fold(&self, run: &mut RunState, event: &Event) -> Result<(), &'static str> {
+        fold::fold(run, event)
+    }
+
+    fn check_blobs(&self, run: &RunState, event: &Event, read: ReadBlob<'_>) -> Result<(), String> {
+        event.work().map_or(Ok(()), |event| views::check_items(run, event, read))
+    }
+
     fn prepare(&self, run: &RunState) -> Option<Todo> {
         if run.baseline.tree.is_some() {
             return None;
         }
-        let prd = &run.passes.prd;
+        let prd = &run.passes().prd;
         if has_items(run) && prd.text.is_none() && prd.problem.is_none() {
             return Some(Todo::Effect(Effect::ReadPrd(ReadWhen::Start)));
         }
@@ -48,25 +112,25 @@ impl Playbook for AuthorAndCritic {
     }
 
     fn work(&self, run: &RunState, iteration: &Iteration) -> Option<Todo> {
-        if run.passes.prd.restore {
+        if run.passes().prd.restore {
             return Some(Todo::Effect(Effect::RestorePrd));
         }
         if let Some(todo) = work_of(run, iteration) {
             return Some(todo);
         }
-        let unguarded = has_items(run) && run.passes.prd.guarded != Some(iteration.number());
+        let unguarded = has_items(run) && run.passes().prd.guarded != Some(iteration.number());
         unguarded.then_some(Todo::Effect(Effect::ReadPrd(ReadWhen::AfterWork)))
     }
 
     fn review(&self, run: &RunState, iteration: &Iteration) -> Option<Todo> {
         let number = iteration.number();
-        if run.passes.judged_in(number).is_none() {
+        if run.passes().judged_in(number).is_none() {
             return Some(review_of(run, iteration).unwrap_or(Todo::Proceed));
         }
-        if run.passes.route_of(number).is_none() {
+        if run.passes().route_of(number).is_none() {
             return Some(Todo::Proceed);
         }
-        let unsettled = has_items(run) && run.passes.settled_in(number).is_none();
+        let unsettled = has_items(run) && run.passes().settled_in(number).is_none();
         if unsettled {
             return Some(Todo::Effect(Effect::SettleItem));
         }
@@ -83,14 +147,114 @@ impl Playbook for AuthorAndCritic {
             _ => Vec::new(),
         }
     }
-}
 
-fn has_items(run: &RunState) -> bool {
-    run.loop_file().playbook == loop_file::Playbook::Prd
+    fn admit(&self, run: &RunState, report: &Report) -> Result<(), String> {
+        legal::admit(run, report)
+    }
+
+    /// Between two iterations they ask for themselves.
+    fn may_ask(&self, run: &RunState, request: &Request) -> bool {
+        matches!(request, Request::Stuck { .. } | Request::HumanAction { .. }) && state::may_ask(run)
+    }
+
+    fn waits_for_people(&self, run: &RunState) -> bool {
+        state::only_people_left(run)
+    }
+
+    fn legal_git(&self, run: &RunState) -> Result<(), String> {
+        if !self.items {
+            return Err("a microloop does not use a repository".to_owned());
+        }
+        run.only_in("git", &[State::SpawnSubagent, State::CheckHalting])
+    }
+
+    fn residual(&self, run: &RunState) -> Option<Result<Residual, String>> {
+        Some(measure::residual(run))
+    }
+
+    fn metric(&self, run: &RunState, id: &str, iteration: Option<u32>) -> Option<String> {
+        measure::metric(run, id, iteration)
+    }
+
+    fn way_out(&self, run: &RunState, iteration: &Iteration, phase: Phase) -> WayOut {
+        measure::way_out(run, iteration, phase)
+    }
+
+    fn probes(&self, run: &RunState, iteration: Option<&Iteration>) -> Vec<Probe> {
+        measure::item_probes(run, iteration)
+    }
+
+    fn brings_tests(&self) -> bool {
+        true
+    }
+
+    fn learned(&self, run: &RunState, iteration: &Iteration) -> Learned {
+        learned::learned(run, iteration)
+    }
+
+    fn git_settings<'a>(&self, declared: &'a LoopFile) -> &'a GitSettings {
+        &declared.prd().git
+    }
+
+    fn kept_files(&self, declared: &LoopFile) -> Vec<String> {
+        self.items_file(declared).into_iter().map(str::to_owned).collect()
+    }
+
+    fn guarded(&self, declared: &LoopFile, _role: Role) -> Vec<String> {
+        self.own_files(declared)
+    }
+
+    fn guarded_from_checks(&self, declared: &LoopFile) -> Vec<String> {
+        self.own_files(declared)
+    }
+
+    fn own_files(&self, declared: &LoopFile) -> Vec<String> {
+        let ledger = LEDGER.into_iter().filter(|_| self.items);
+        self.items_file(declared).into_iter().chain(ledger).map(str::to_owned).collect()
+    }
+
+    fn recorded_file<'a>(&self, run: &'a RunState) -> Option<(&'a str, Digest)> {
+        self.items_file(run.loop_file()).zip(run.passes().prd.text)
+    }
+
+    fn iteration_views(&self, run: &RunState, iteration: &Iteration) -> Vec<IterationView> {
+        let routing = views::routing(run, iteration).map(|value| ("routing.json", value, "proof"));
+        let receipts = views::receipts(run, iteration).map(|value| ("receipts.json", value, "log"));
+        routing.into_iter().chain(receipts).collect()
+    }
+
+    fn rows(&self, run: &RunState) -> Vec<Row> {
+        rows::rows(run)
+    }
+
+    fn title(&self, run: &RunState) -> Option<String> {
+        Some(rows::title(run))
+    }
+
+    fn first_call(&self) -> Purpose {
+        Purpose::Author
+    }
+
+    fn items_file<'a>(&self, declared: &'a LoopFile) -> Option<&'a str> {
+        self.items.then(|| declared.prd().file.as_str())
+    }
+
+    fn ready_lines(&self, declared: &LoopFile, items: Option<&Items>) -> Vec<ReadyLine> {
+        if self.items { ready::of_items(declared, items) } else { ready::of_flow(declared) }
+    }
+
+    fn check_note(&self) -> CheckNote {
+        let when = if self.items { "runs after every item" } else { "runs after every pass" };
+        CheckNote { when: Some(when), origin: self.items, needed: self.items }
+    }
+
+    fn compares_failures(&self) -> bool {
+        true
+    }
 }
 
 fn subject(run: &RunState, iteration: &Iteration) -> Option<String> {
-    run.passes.chosen_in(iteration.number()).map(|chosen| chosen.item.clone())
+    run.passes().chosen_in(iteration.number()).map(|chosen| chosen.item.clone())
 }
 
 /// A pass is worked on by its author, or by the known fix that the last route named.
@@ -118,14 +282,14 @@ fn work_of(run: &RunState, iteration: &Iteration) -> Option<Todo> {
 /// The detour that this iteration is, if it is one.
 pub fn due_detour(run: &RunState, iteration: &Iteration) -> Option<Detour> {
     let subject = subject(run, iteration);
-    let last = run.passes.routes.iter().rev().find(|route| route.subject == subject)?;
+    let last = run.passes().routes.iter().rev().find(|route| route.subject == subject)?;
     let Route::Detour(name) = &last.route else { return None };
     let class = last_signature(run, subject.as_deref())?.class;
     detour::known(run.loop_file().detours(), class).filter(|known| known.name == *name)
 }
 
 fn last_signature<'a>(run: &'a RunState, subject: Option<&'a str>) -> Option<&'a crate::model::signature::Signature> {
-    run.passes.of(subject).next_back()?.signature.as_ref()
+    run.passes().of(subject).next_back()?.signature.as_ref()
 }
 
 fn by(run: &RunState, iteration: &Iteration) -> By {
@@ -134,14 +298,14 @@ fn by(run: &RunState, iteration: &Iteration) -> By {
 
 /// The critic's part: called once, between two looks at the workspace, and only where its word is needed.
 fn review_of(run: &RunState, iteration: &Iteration) -> Option<Todo> {
-    if run.passes.prd.restore {
+    if run.passes().prd.restore {
         return Some(Todo::Effect(Effect::RestorePrd));
     }
     if let Some(todo) = critic_of(run, iteration) {
         return Some(todo);
     }
     // The checks ran what an agent wrote: only now is the file what people made of it.
-    let unguarded = has_items(run) && run.passes.prd.guarded_again != Some(iteration.number());
+    let unguarded = has_items(run) && run.passes().prd.guarded_again != Some(iteration.number());
     unguarded.then_some(Todo::Effect(Effect::ReadPrd(ReadWhen::AfterWork)))
 }
 
@@ -160,10 +324,10 @@ fn critic_of(run: &RunState, iteration: &Iteration) -> Option<Todo> {
 
 fn decide_pass(run: &RunState, iteration: &Iteration) -> Vec<Event> {
     let number = iteration.number();
-    let Some(judged) = run.passes.judged_in(number) else {
+    let Some(judged) = run.passes().judged_in(number) else {
         return vec![judge::judge(run, iteration).into()];
     };
-    if run.passes.route_of(number).is_none() {
+    if run.passes().route_of(number).is_none() {
         return vec![route::route(run, judged).into()];
     }
     Vec::new()
@@ -181,14 +345,14 @@ fn at_the_end(run: &RunState) -> Option<Event> {
     if !matches!(standing(run, None), Standing::Open { .. }) {
         return None;
     }
-    let judged = run.passes.of(None).next_back()?;
+    let judged = run.passes().of(None).next_back()?;
     if matches!(standing(run, None), Standing::Open { after: Some(after) } if judged.iteration <= after) {
         return None;
     }
     if let Some(halted) = discarded(run, judged) {
         return Some(halted.into());
     }
-    let route = run.passes.route_of(judged.iteration)?;
+    let route = run.passes().route_of(judged.iteration)?;
     let concerns = route::told(judged);
     match &route.route {
         Route::Loop | Route::Detour(_) => None,
@@ -215,8 +379,8 @@ fn at_the_end(run: &RunState) -> Option<Event> {
 }
 
 /// A critic that changed files has judged nothing, and a run that lets it pass is worth nothing.
-fn discarded(run: &RunState, judged: &crate::machine::event::PassJudged) -> Option<RunHalted> {
-    let discarded = judged.verdict == crate::machine::event::PassVerdict::Discarded;
+fn discarded(run: &RunState, judged: &PassJudged) -> Option<RunHalted> {
+    let discarded = judged.verdict == PassVerdict::Discarded;
     discarded.then(|| halt(run, ExitStatus::ExitBlocked, StopReason::InvariantViolation, judged.detail.clone()))
 }
 
@@ -228,7 +392,7 @@ fn missing_sensor(run: &RunState) -> Option<RunHalted> {
         None => run.baseline.probes.get(probe),
     };
     let checks = match latest {
-        Some(iteration) => passes::checks(run, iteration),
+        Some(iteration) => measure::checks(run, iteration),
         None => run.baseline.probes.keys().map(|probe| (probe.name(), probe.clone())).collect(),
     };
     checks.iter().find_map(|(name, probe)| match probes(probe).map(|result| &result.end) {

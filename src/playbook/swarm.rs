@@ -1,8 +1,10 @@
 //! The swarm: Scout, then Solver, then (after the engine ran the checks) Skeptic.
 
 use crate::machine::iteration::Iteration;
-use crate::machine::next::{Playbook, Todo};
+use crate::machine::playbook::Playbook;
 use crate::machine::run::RunState;
+use crate::machine::todo::Todo;
+use crate::model::loop_file;
 use crate::model::purpose::Purpose;
 
 /// One Scout -> Solver -> Skeptic cycle per iteration.
@@ -10,6 +12,10 @@ use crate::model::purpose::Purpose;
 pub struct Swarm;
 
 impl Playbook for Swarm {
+    fn name(&self) -> loop_file::Playbook {
+        loop_file::Playbook::Swarm
+    }
+
     fn work(&self, _run: &RunState, iteration: &Iteration) -> Option<Todo> {
         let missing = |purpose: &Purpose| !has_run(iteration, *purpose);
         [Purpose::Scout, Purpose::Solver].into_iter().find(missing).map(Todo::call)

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use nightloop::machine::event::{Event, IterationBegan, RunHalted, StateEntered};
+use nightloop::machine::event::{Event, IterationBegan, IterationEvent, RunEvent, RunHalted, StateEntered};
 use nightloop::machine::fold::{self, Stamped};
 use nightloop::machine::forbidden;
 use nightloop::machine::run::RunState;
@@ -42,14 +42,14 @@ static JOURNAL: LazyLock<Vec<Stamped>> = LazyLock::new(|| {
 });
 
 fn stamped(line: &Line) -> Stamped {
-    let event = Event::parse(&line.kind, line.data.get()).unwrap().unwrap();
+    let event = nightloop::playbook::parse(&line.kind, line.data.get()).unwrap().unwrap();
     Stamped { seq: line.seq, ts: line.ts.clone(), mono_ms: line.mono, boot: line.boot.clone(), event }
 }
 
 /// Folds the journal until the state is as wanted. `edit` forges events, or drops them by saying `false`.
 fn folded(mut edit: impl FnMut(&mut Event) -> bool, until: impl Fn(&RunState) -> bool) -> RunState {
     let mut events = JOURNAL.iter().cloned().filter_map(|mut stamped| edit(&mut stamped.event).then_some(stamped));
-    let mut state = fold::start(&events.next().unwrap()).unwrap();
+    let mut state = nightloop::playbook::start(&events.next().unwrap()).unwrap();
     for stamped in events {
         if until(&state) {
             return state;
@@ -75,8 +75,8 @@ fn push(state: &mut RunState, event: impl Into<Event>) {
 fn found(mut state: RunState, name: ForbiddenState, status: ExitStatus, reason: StopReason) {
     let violation = forbidden::detect(&state).unwrap_or_else(|| panic!("{name} was not found"));
     assert_eq!((violation.forbidden, violation.status, violation.stop_reason), (name, status, reason));
-    let events = step(&state, nightloop::playbook::of(state.loop_file().playbook), Input::Proceed);
-    let [Event::RunHalted(halted)] = events.as_slice() else { panic!("{events:?}") };
+    let events = step(&state, Input::Proceed);
+    let [Event::Run(RunEvent::RunHalted(halted))] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!((halted.forbidden_state, halted.status, halted.stop_reason), (Some(name), status, reason));
     push(&mut state, halted.clone());
     assert_eq!(state.state, State::of_exit(status));
@@ -86,8 +86,8 @@ fn found(mut state: RunState, name: ForbiddenState, status: ExitStatus, reason: 
 #[track_caller]
 fn rejected(state: &RunState, event: impl Into<Event>, why: &str) {
     let event = event.into();
-    let events = step(state, nightloop::playbook::of(state.loop_file().playbook), Input::Record(event.clone().into()));
-    let [Event::InputRejected(rejection)] = events.as_slice() else { panic!("{events:?}") };
+    let events = step(state, Input::Record(event.clone().into()));
+    let [Event::Run(RunEvent::InputRejected(rejection))] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!((rejection.input.as_str(), rejection.state), (event.kind(), state.state));
     assert!(rejection.why.contains(why), "{}", rejection.why);
     // A journal that holds it all the same does not fold.
@@ -109,7 +109,7 @@ fn claim(state: &RunState) -> RunHalted {
 
 fn began() -> IterationBegan {
     let began = JOURNAL.iter().find_map(|stamped| match &stamped.event {
-        Event::IterationBegan(began) => Some(began.clone()),
+        Event::Iteration(IterationEvent::IterationBegan(began)) => Some(began.clone()),
         _ => None,
     });
     began.unwrap()
@@ -130,7 +130,7 @@ fn prove(name: ForbiddenState) {
     match name {
         ForbiddenState::InfiniteLoopWithoutHaltingCriteria => {
             let only_timeout = |event: &mut Event| {
-                if let Event::RunStarted(started) = event {
+                if let Event::Run(RunEvent::RunStarted(started)) = event {
                     let certificates = vec![CertificateName(CertificateKind::Timeout)];
                     started.declaration.halting_certificates = Some(certificates);
                 }
@@ -166,7 +166,7 @@ fn prove(name: ForbiddenState) {
         }
         ForbiddenState::BudgetIgnore => {
             let tight = |event: &mut Event| {
-                if let Event::RunStarted(started) = event {
+                if let Event::Run(RunEvent::RunStarted(started)) = event {
                     started.budget.limits.max_iterations = 3;
                 }
                 true
@@ -176,7 +176,7 @@ fn prove(name: ForbiddenState) {
         }
         ForbiddenState::SilentDivergence => {
             let rising = |event: &mut Event| {
-                if let Event::ResidualMeasured(measured) = event
+                if let Event::Iteration(IterationEvent::ResidualMeasured(measured)) = event
                     && let (Some(iteration), Some(residual)) = (measured.iteration, &mut measured.residual)
                 {
                     residual.value = Exact::from_u64(u64::from(iteration));
@@ -188,7 +188,7 @@ fn prove(name: ForbiddenState) {
         }
         ForbiddenState::GlowWithoutNorthstarAlignment => {
             let no_wins = |event: &mut Event| {
-                if let Event::GlowScored(scored) = event {
+                if let Event::Iteration(IterationEvent::GlowScored(scored)) = event {
                     scored.glow.w = 0;
                 }
                 true
@@ -198,7 +198,7 @@ fn prove(name: ForbiddenState) {
         }
         ForbiddenState::PhucTestFailure => {
             let failing = |event: &mut Event| {
-                if let Event::GateJudged(judged) = event {
+                if let Event::Iteration(IterationEvent::GateJudged(judged)) = event {
                     judged.report.passed = false;
                 }
                 true
@@ -211,12 +211,13 @@ fn prove(name: ForbiddenState) {
             assert_eq!((violation.status, violation.stop_reason), (blocked, StopReason::PhucTestFailure5));
         }
         ForbiddenState::VerifySkipped => {
-            let uncertified = |event: &mut Event| !matches!(event, Event::CertificateIssued(_));
+            let uncertified =
+                |event: &mut Event| !matches!(event, Event::Iteration(IterationEvent::CertificateIssued(_)));
             let state = folded(uncertified, in_state(State::GlowCheck, 0));
             found(state, name, blocked, StopReason::VerifySkipped);
         }
         ForbiddenState::NorthstarNotRead => {
-            let unread = |event: &mut Event| !matches!(event, Event::NorthstarRead(_));
+            let unread = |event: &mut Event| !matches!(event, Event::Run(RunEvent::NorthstarRead(_)));
             let state = folded(unread, in_state(State::DreamGoal, 0));
             found(state, name, ExitStatus::ExitNeedInfo, StopReason::NorthstarMissing);
         }
@@ -253,7 +254,7 @@ proofs! {
 
 #[test]
 fn the_real_journal_passes_every_detector_at_every_step() {
-    let mut state = fold::start(&JOURNAL[0]).unwrap();
+    let mut state = nightloop::playbook::start(&JOURNAL[0]).unwrap();
     for stamped in &JOURNAL[1..] {
         assert_eq!(forbidden::detect(&state), None, "before event {}", stamped.seq);
         fold::apply(&mut state, stamped).unwrap();

@@ -1,14 +1,15 @@
 //! Everything an operator looks at, by name: how to get there.
 
 use nightloop::console::model::Screen;
-use nightloop::console::screens::ready::{Items, Ready};
+use nightloop::console::screens::ready::Ready;
 use nightloop::console::screens::welcome::Welcome;
 use nightloop::console::theme::Theme;
-use nightloop::machine::event::{Event, PauseBegan, PauseRequested};
+use nightloop::machine::event::{Event, PauseBegan, PauseRequested, RunEvent};
 use nightloop::model::loop_file;
 use nightloop::model::prd::Prd;
 use nightloop::model::project_check::{Clues, infer};
 use nightloop::model::purpose::Purpose;
+use nightloop::model::ready_line::ItemCounts;
 use nightloop::model::safe::Safe;
 use nightloop::playbook::prompts::Prompts;
 
@@ -82,7 +83,9 @@ pub fn welcome(theme: Theme, size: Size) -> Operator {
 }
 
 pub fn ready(theme: Theme, size: Size) -> Operator {
-    let Event::RunStarted(started) = &Recorded::demo().stamped(0).event else { panic!("the first event") };
+    let Event::Run(RunEvent::RunStarted(started)) = &Recorded::demo().stamped(0).event else {
+        panic!("the first event")
+    };
     let prompt = Prompts::default().render(Purpose::Scout, &started.declaration.criteria()).unwrap();
     let notes = vec![Safe::line("the sandbox is not enforced here: agents and checks run with your rights")];
     let ready = Ready::new((*started.declaration).clone(), Safe::line("/tmp/slug"), Safe::lines(&prompt), notes);
@@ -95,7 +98,7 @@ pub fn ready_prd(theme: Theme, size: Size) -> Operator {
         include_str!("../../assets/demo/prd/loop.yaml").replace("[\"sh\", \"checks/sound.sh\"]", "[make, check]");
     let prd = Prd::read(include_bytes!("../../assets/demo/prd/prd.json")).unwrap();
     let mut ready = of_an_author(&text, "/tmp/greet");
-    ready.items = Some(Ok(Items::from(&prd)));
+    ready.items = Some(Ok(ItemCounts::from(&prd)));
     ready.inferred = infer(&Clues { makefile: Some("check:\n".to_owned()), ..Clues::default() });
     Operator::before(Screen::Ready(Box::new(ready)), theme, size)
 }

@@ -24,7 +24,7 @@ use nightloop::console::world::World;
 use nightloop::engine::hub::{LiveKind, LiveText};
 use nightloop::engine::places::StateRoot;
 use nightloop::journal::RunDir;
-use nightloop::machine::event::Event;
+use nightloop::machine::event::{CallEvent, Event, OperatorEvent};
 use nightloop::machine::fold::Stamped;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -84,19 +84,20 @@ impl Recorded {
     }
 
     fn after_first_tool_of(&self, call: &str) -> usize {
-        let started = self.until(|event| matches!(event, Event::AgentStarted(started) if started.call == call));
+        let started =
+            self.until(|event| matches!(event, Event::Call(CallEvent::AgentStarted(started)) if started.call == call));
         let rest = (started..self.events.len()).position(|index| self.stamped(index).event.kind() == "tool.finished");
         started + rest.unwrap() + 1
     }
 
     /// The first decision has just been asked: a new text of PRD.md.
     pub fn at_refinement(&self) -> usize {
-        self.until(|event| matches!(event, Event::DecisionAsked(asked) if asked.request.name() == "refinement"))
+        self.until(|event| matches!(event, Event::Operator(OperatorEvent::DecisionAsked(asked)) if asked.request.name() == "refinement"))
     }
 
     /// A person must put a file into the workspace.
     pub fn at_action(&self) -> usize {
-        self.until(|event| matches!(event, Event::DecisionAsked(asked) if asked.request.name() != "refinement"))
+        self.until(|event| matches!(event, Event::Operator(OperatorEvent::DecisionAsked(asked)) if asked.request.name() != "refinement"))
     }
 }
 

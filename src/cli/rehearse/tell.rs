@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 
 use crate::agent::rehearsal::{FaultKind, Planned, Struck};
 use crate::cli::{outcome, text};
-use crate::machine::entry::describe_end;
-use crate::machine::event::{Event, Phase, Text};
+use crate::machine::event::{CallEvent, Event, IterationEvent, OperatorEvent, Phase, RunEvent, Text};
 use crate::machine::run::RunState;
 
 use super::copy::Copied;
@@ -120,7 +119,7 @@ impl Seen<'_> {
     fn checks(&self) -> Vec<(String, String)> {
         let mut checks: Vec<(String, String)> = Vec::new();
         for event in self.events {
-            let Event::ProbeFinished(finished) = event else { continue };
+            let Event::Iteration(IterationEvent::ProbeFinished(finished)) = event else { continue };
             if matches!(finished.phase, Phase::Replay(_)) {
                 continue;
             }
@@ -136,11 +135,17 @@ impl Seen<'_> {
     /// What a person would have been asked. Unattended, a permission is denied instead.
     fn waiting(&self) -> Vec<String> {
         let asked = self.events.iter().filter_map(|event| match event {
-            Event::DecisionAsked(asked) => Some(format!("{}: {}", asked.request.name(), asked.request.gist())),
-            Event::ToolIntended(tool) if tool.rule.starts_with("ask ") && tool.rule.contains("nobody is there") => {
+            Event::Operator(OperatorEvent::DecisionAsked(asked)) => {
+                Some(format!("{}: {}", asked.request.name(), asked.request.gist()))
+            }
+            Event::Call(CallEvent::ToolIntended(tool))
+                if tool.rule.starts_with("ask ") && tool.rule.contains("nobody is there") =>
+            {
                 Some(format!("permission: {} {}", tool.name, tool.summary))
             }
-            Event::BackpressureSeen(seen) if seen.signal == crate::machine::event::Signal::SpendLimit => {
+            Event::Run(RunEvent::BackpressureSeen(seen))
+                if seen.signal == crate::machine::event::Signal::SpendLimit =>
+            {
                 Some("spend limit: the account's limit would have to be raised".to_owned())
             }
             _ => None,
@@ -181,39 +186,43 @@ impl Seen<'_> {
 /// Is this the first event that a fault of this kind leaves?
 fn is_trace(event: &Event, kind: FaultKind) -> bool {
     match (kind, event) {
-        (FaultKind::BadJson | FaultKind::WrongReport, Event::ToolFinished(finished)) => {
+        (FaultKind::BadJson | FaultKind::WrongReport, Event::Call(CallEvent::ToolFinished(finished))) => {
             finished.id.contains("injected")
         }
-        (FaultKind::Refusal, Event::LlmResponded(reply)) => reply.stop.starts_with("refusal"),
-        (FaultKind::ContextFull, Event::LlmResponded(reply)) => reply.stop.starts_with("model_context_window"),
+        (FaultKind::Refusal, Event::Call(CallEvent::LlmResponded(reply))) => reply.stop.starts_with("refusal"),
+        (FaultKind::ContextFull, Event::Call(CallEvent::LlmResponded(reply))) => {
+            reply.stop.starts_with("model_context_window")
+        }
         (FaultKind::BadJson | FaultKind::WrongReport | FaultKind::Refusal | FaultKind::ContextFull, _) => false,
-        (_, event) => matches!(event, Event::LlmFailed(_)),
+        (_, event) => matches!(event, Event::Call(CallEvent::LlmFailed(_))),
     }
 }
 
 /// An event that tells how it went on.
 fn words(event: &Event) -> Option<String> {
     Some(match event {
-        Event::LlmFailed(failed) => {
+        Event::Call(CallEvent::LlmFailed(failed)) => {
             let wait = failed.wait_millis.map_or_else(
                 || "not tried again".to_owned(),
                 |ms| format!("would wait {} and try again", text::duration(ms)),
             );
             format!("{}: {wait}", failed.class)
         }
-        Event::LlmResponded(reply) if reply.tool_uses.is_empty() => format!("the reply ended with {}", reply.stop),
-        Event::LlmResponded(_) => "the model answered, and the run went on".to_owned(),
-        Event::ToolFinished(finished) if finished.is_error => {
+        Event::Call(CallEvent::LlmResponded(reply)) if reply.tool_uses.is_empty() => {
+            format!("the reply ended with {}", reply.stop)
+        }
+        Event::Call(CallEvent::LlmResponded(_)) => "the model answered, and the run went on".to_owned(),
+        Event::Call(CallEvent::ToolFinished(finished)) if finished.is_error => {
             let told = match &finished.text {
                 Text::Inline(text) => text.chars().take(160).collect::<String>(),
                 Text::Blob(_) => "a long text".to_owned(),
             };
             format!("the agent was told: {told}")
         }
-        Event::AgentFinished(finished) => format!("the {} {}", finished.role, describe_end(&finished.end)),
-        Event::BackpressureSeen(seen) => format!("stop: {}", seen.signal.describe()),
-        Event::DecisionAsked(asked) => format!("{} asks: {}", asked.id, asked.request.gist()),
-        Event::RunHalted(halted) => format!("{} ({})", halted.status, halted.stop_reason),
+        Event::Call(CallEvent::AgentFinished(finished)) => format!("the {} {}", finished.role, finished.end.describe()),
+        Event::Run(RunEvent::BackpressureSeen(seen)) => format!("stop: {}", seen.signal.describe()),
+        Event::Operator(OperatorEvent::DecisionAsked(asked)) => format!("{} asks: {}", asked.id, asked.request.gist()),
+        Event::Run(RunEvent::RunHalted(halted)) => format!("{} ({})", halted.status, halted.stop_reason),
         _ => return None,
     })
 }

@@ -69,7 +69,7 @@ pub fn why_not(action: Action, scopes: &[Scope], stage: &Stage<'_>) -> Option<St
     };
     let reason = match action {
         Action::RetryNow if scene.run.time.waiting_ms == 0 => "the run is not waiting for a model server",
-        Action::UndoIteration if scene.run.value.git.facts.as_ref().is_none_or(|facts| facts.branch.is_none()) => {
+        Action::UndoIteration if scene.run.git.facts.as_ref().is_none_or(|facts| facts.branch.is_none()) => {
             "the run has no branch of its own in a git repository"
         }
         Action::GoLive if scene.live && !replaying => "this is now",

@@ -194,9 +194,9 @@ impl Pane for ChangesPane {
                 Some(Kept::There(diff)) => format!(", {}", diff.status()),
                 Some(Kept::Asked | Kept::Failed(_)) | None => String::new(),
             };
-            let undone = match scene.run.value.taken_back.get(&artifacts.iteration) {
+            let undone = match scene.run.git.taken_back.get(&artifacts.iteration) {
                 Some(undone) => format!(", undone by {}", prose::line(&undone.by)),
-                None if scene.run.value.undo == Some(artifacts.iteration) => ", being undone".to_owned(),
+                None if scene.run.git.undo == Some(artifacts.iteration) => ", being undone".to_owned(),
                 None => String::new(),
             };
             format!("iteration {}{newest}{undone}, {count} in all{place}", artifacts.iteration)
@@ -390,11 +390,11 @@ mod tests {
         load(&mut pane, &sample, &state);
         let number = pane.shown_iteration(&state).unwrap();
         assert!(!draw(&mut pane, &state, &Theme::dark(), 120, 20).contains("undone"));
-        let undone = crate::machine::value::Undone { by: "ada\u{1b}[2J".into(), files: Vec::new() };
-        state.value.taken_back.insert(number, undone);
+        let undone = crate::machine::repository::Undone { by: "ada\u{1b}[2J".into(), files: Vec::new() };
+        state.git.taken_back.insert(number, undone);
         assert!(draw(&mut pane, &state, &Theme::dark(), 120, 20).contains("undone by ada"));
-        state.value.taken_back.clear();
-        state.value.undo = Some(number);
+        state.git.taken_back.clear();
+        state.git.undo = Some(number);
         assert!(draw(&mut pane, &state, &Theme::dark(), 120, 20).contains("being undone"));
     }
 

@@ -1,10 +1,10 @@
 //! The plan: what has to be true at the end, whether it is, and what proves it.
 //!
-//! Not here: checking. An `Item` is anything a playbook works off; the pane does not know which
+//! Not here: checking. An `Row` is anything a playbook works off; the pane does not know which
 //! playbook it came from. Invariants: "met" is what the engine certified; a green check whose guards were
 //! changed is shown as not accepted, never as met.
 
-mod items;
+mod rows;
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ use crate::model::decimal::Exact;
 
 use super::Pane;
 use super::list::ListCursor;
-use items::{Item, Kind, Status};
+use crate::model::plan_row::{Row, RowKind, RowStatus};
 
 /// Columns from which the detail stands beside the list.
 const BESIDE: u16 = 110;
@@ -50,17 +50,17 @@ impl Plan {
         Self::default()
     }
 
-    fn place(&self, all: &[Item]) -> ListCursor {
+    fn place(&self, all: &[Row]) -> ListCursor {
         let mut cursor = self.cursor;
         if !self.chosen
-            && let Some(working) = all.iter().position(|item| item.status == Status::Working)
+            && let Some(working) = all.iter().position(|item| item.status == RowStatus::Working)
         {
             cursor.set(working);
         }
         cursor
     }
 
-    fn seek(&mut self, all: &[Item], backwards: bool) {
+    fn seek(&mut self, all: &[Row], backwards: bool) {
         let needle = self.needle.to_lowercase();
         self.cursor = self.place(all);
         self.chosen = true;
@@ -72,7 +72,7 @@ impl Plan {
 
 impl Pane for Plan {
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Vec<Cmd> {
-        let all = items::items(scene.run);
+        let all = rows::rows(scene.run);
         let mut cursor = self.place(&all);
         if cursor.act(action, all.len()) {
             self.cursor = cursor;
@@ -106,7 +106,7 @@ impl Pane for Plan {
 
     fn search(&mut self, text: &str, scene: &Scene<'_>) {
         text.clone_into(&mut self.needle);
-        let all = items::items(scene.run);
+        let all = rows::rows(scene.run);
         let at = self.place(&all).at(all.len());
         let needle = self.needle.to_lowercase();
         if !all.get(at).is_some_and(|item| item.contains(&needle)) {
@@ -121,8 +121,8 @@ impl Pane for Plan {
     fn view(&self, frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
         let area = area.intersection(frame.area());
         let theme = scene.theme;
-        let all = items::items(scene.run);
-        let title = widget::clip(theme, &items::title(scene.run), usize::from(area.width.saturating_sub(4)));
+        let all = rows::rows(scene.run);
+        let title = widget::clip(theme, &rows::title(scene.run), usize::from(area.width.saturating_sub(4)));
         let block = widget::panel(theme, &title, scene.focused);
         let inner = block.inner(area);
         frame.render_widget(block, area);
@@ -138,7 +138,7 @@ impl Pane for Plan {
 }
 
 impl Plan {
-    fn list(&self, pen: &mut Pen<'_>, all: &[Item]) {
+    fn list(&self, pen: &mut Pen<'_>, all: &[Row]) {
         if all.is_empty() {
             pen.text(0, 0, "No criterion is declared: the run will ask for one.", Role::Muted);
         }
@@ -156,7 +156,7 @@ impl Plan {
         }
     }
 
-    fn row(&self, pen: &mut Pen<'_>, left: u16, y: u16, item: &Item, id_width: u16, chosen: bool) {
+    fn row(&self, pen: &mut Pen<'_>, left: u16, y: u16, item: &Row, id_width: u16, chosen: bool) {
         if chosen {
             pen.row(left, pen.width(), y, " ", Role::Selection);
         }
@@ -181,18 +181,18 @@ impl Plan {
 }
 
 /// Are there items of more than one kind?
-fn is_mixed(all: &[Item]) -> bool {
+fn is_mixed(all: &[Row]) -> bool {
     all.windows(2).any(|pair| matches!(pair, [one, other] if one.kind != other.kind))
 }
 
 /// Ids of one kind stand in one column.
-fn id_width(all: &[Item], kind: Kind, columns: u16) -> u16 {
+fn id_width(all: &[Row], kind: RowKind, columns: u16) -> u16 {
     let ids = all.iter().filter(|item| item.kind == kind).map(|item| widget::width(item.id.as_str()));
     u16::try_from(ids.max().unwrap_or(0)).unwrap_or(u16::MAX).min(columns / 4)
 }
 
 /// What stands at the end of an item's row: its history, since when it is so, or what it hangs on.
-fn beside(theme: &Theme, item: &Item) -> String {
+fn beside(theme: &Theme, item: &Row) -> String {
     if !item.trend.is_empty() {
         return spark(theme, &item.trend);
     }
@@ -227,22 +227,22 @@ fn split(area: Rect, items: usize) -> (Rect, Rect) {
     (list, detail)
 }
 
-fn mark(theme: &Theme, status: Status) -> (&'static str, Role) {
+fn mark(theme: &Theme, status: RowStatus) -> (&'static str, Role) {
     let glyphs = theme.glyphs();
     match status {
-        Status::Met => (glyphs.yes, Role::Good),
-        Status::NotMet => (glyphs.no, Role::Bad),
-        Status::NotAccepted => ("!", Role::Warning),
-        Status::Changed => (glyphs.yes, Role::Info),
-        Status::NotJudged => (glyphs.unknown, Role::Muted),
-        Status::Waiting => (glyphs.idle, Role::Muted),
-        Status::Working => (glyphs.current, Role::Info),
-        Status::Blocked => ("!", Role::Warning),
-        Status::Dropped => (glyphs.cut, Role::Muted),
+        RowStatus::Met => (glyphs.yes, Role::Good),
+        RowStatus::NotMet => (glyphs.no, Role::Bad),
+        RowStatus::NotAccepted => ("!", Role::Warning),
+        RowStatus::Changed => (glyphs.yes, Role::Info),
+        RowStatus::NotJudged => (glyphs.unknown, Role::Muted),
+        RowStatus::Waiting => (glyphs.idle, Role::Muted),
+        RowStatus::Working => (glyphs.current, Role::Info),
+        RowStatus::Blocked => ("!", Role::Warning),
+        RowStatus::Dropped => (glyphs.cut, Role::Muted),
     }
 }
 
-fn draw_detail(pen: &mut Pen<'_>, theme: &Theme, item: &Item) {
+fn draw_detail(pen: &mut Pen<'_>, theme: &Theme, item: &Row) {
     let (sign, role) = mark(theme, item.status);
     let head = Line::from(vec![
         Span::styled(format!("{sign} {} ", item.status.word(item.kind)), theme.style(role)),
@@ -280,7 +280,7 @@ fn draw_detail(pen: &mut Pen<'_>, theme: &Theme, item: &Item) {
     }
     match &item.proof {
         Some((path, sha)) => say("proof", &format!("{path}#{sha}"), Role::Link),
-        None if item.kind == Kind::Criterion => say("proof", "none yet", Role::Muted),
+        None if item.kind == RowKind::Criterion => say("proof", "none yet", Role::Muted),
         None => {}
     }
     let story: Vec<String> = item

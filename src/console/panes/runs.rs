@@ -12,7 +12,7 @@ use crate::console::cmd::{Cmd, Load, Loaded, RunRow};
 use crate::console::scene::{News, Scene};
 use crate::console::theme::{Role, Theme};
 use crate::console::widget;
-use crate::machine::event::Event;
+use crate::machine::event::{Event, IterationEvent, OperatorEvent, RunEvent};
 use crate::model::ids::RunId;
 
 use super::Pane;
@@ -120,10 +120,10 @@ impl Pane for Runs {
             News::Event { stamped, .. } => {
                 if matches!(
                     stamped.event,
-                    Event::RunHalted(_)
-                        | Event::DecisionAsked(_)
-                        | Event::DecisionAnswered(_)
-                        | Event::LearningsRecorded(_)
+                    Event::Run(RunEvent::RunHalted(_))
+                        | Event::Operator(OperatorEvent::DecisionAsked(_))
+                        | Event::Operator(OperatorEvent::DecisionAnswered(_))
+                        | Event::Iteration(IterationEvent::LearningsRecorded(_))
                 ) {
                     self.refresh_later();
                 }

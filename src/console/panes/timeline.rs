@@ -1,6 +1,6 @@
 //! The timeline pane: where the night went, and every event of it; any moment can be gone back to.
 //!
-//! Not here: spans (`night`), words for events (`console::words`). Invariants: what is kept is bounded and
+//! Not here: spans (`night`), words for events (`machine::words`). Invariants: what is kept is bounded and
 //! says so; a reader at the end stays at the end, any other stays where it is.
 
 mod draw;
@@ -19,8 +19,8 @@ use crate::console::scene::{Link, News, Scene, millis_of};
 use crate::console::scroll::{Matches, Window};
 use crate::console::theme::Role;
 use crate::console::widget;
-use crate::console::words::{self, Told, Topic};
-use crate::machine::event::Event;
+use crate::machine::event::{Event, IterationEvent};
+use crate::machine::words::{Told, Topic};
 use crate::model::safe::Safe;
 
 use super::Pane;
@@ -261,14 +261,14 @@ impl Pane for TimelinePane {
             News::Live(_) => self.night.heard(),
             News::Event { stamped, state, .. } => {
                 self.night.learn(stamped, state);
-                let Told { topic, good, quiet, text } = words::describe(state, &stamped.event);
+                let Told { topic, good, quiet, text } = state.told(&stamped.event);
                 self.add(Entry {
                     seq: stamped.seq,
                     at_ms: millis_of(&stamped.ts).unwrap_or(0),
                     topic,
                     good,
                     quiet,
-                    begins_iteration: matches!(stamped.event, Event::IterationBegan(_)),
+                    begins_iteration: matches!(stamped.event, Event::Iteration(IterationEvent::IterationBegan(_))),
                     text: shortened(text),
                 });
             }

@@ -19,11 +19,11 @@ use crate::model::budget;
 use crate::model::criterion::Proof;
 use crate::model::decision::{Mode, Patience};
 use crate::model::learnings::SpecVersion;
-use crate::model::loop_file::{LoopFile, Playbook, SandboxMode};
+use crate::model::loop_file::{LoopFile, SandboxMode};
 use crate::model::project_check::Inferred;
+use crate::model::ready_line::Items;
 use crate::model::safe::Safe;
-
-pub use work::Items;
+use crate::playbook;
 
 /// Rows that do not scroll: the title, and the line that says how to start.
 const FIXED_ROWS: u16 = 2;
@@ -42,7 +42,7 @@ pub struct Ready {
     /// What would be enforced around commands here, if that is known.
     pub sandbox: Safe,
     /// The items of a PRD, or why they cannot be used; `None`: there are none to look at.
-    pub items: Option<Result<Items, Vec<Safe>>>,
+    pub items: Option<Items>,
     /// What the project's files suggest as its check: a declared check that is the same was likely inferred.
     pub inferred: Vec<Inferred>,
     offset: usize,
@@ -188,7 +188,7 @@ impl Ready {
         let checked = criteria.iter().any(|criterion| matches!(criterion.proof, Proof::Check { .. }));
         if criteria.is_empty() {
             body.entry("criteria", "none: the run will end with NEED_INFO", Role::Bad);
-        } else if declared.playbook == Playbook::Prd && !checked {
+        } else if playbook::of(declared.playbook).check_note().needed && !checked {
             body.entry(
                 "! check",
                 "no check: the run will end with NEED_INFO; name one in acceptance_criteria",
@@ -348,13 +348,13 @@ mod tests {
     use crate::console::moment::sizes;
     use crate::console::sample::{Sample, screen};
     use crate::console::theme::Glyphs;
-    use crate::machine::event::Event;
+    use crate::machine::event::{CallEvent, Event};
 
     fn ready() -> Ready {
         let sample = Sample::demo();
         let declared = sample.ended().loop_file().clone();
         let system = sample.events.iter().find_map(|stamped| match &stamped.event {
-            Event::AgentStarted(started) => Some(started.system),
+            Event::Call(CallEvent::AgentStarted(started)) => Some(started.system),
             _ => None,
         });
         let mut prompt = Safe::lines_of(&sample.blobs.get(&system.unwrap()).unwrap());

@@ -11,7 +11,6 @@ use crate::engine::error::EngineError;
 use crate::engine::session;
 use crate::engine::wire::{FromRun, WireEvent};
 use crate::journal::{Blobs, RunDir};
-use crate::machine::event::Event;
 use crate::machine::fold::Stamped;
 use crate::model::ids::RunId;
 
@@ -69,7 +68,7 @@ fn listen(mut ear: Ear, blobs: &Blobs, mut head: u64, sender: &mpsc::Sender<Vec<
 
 fn read(event: WireEvent, blobs: &Blobs, head: u64) -> Update {
     let WireEvent { seq, ts, mono_ms, boot, kind, data } = event;
-    match Event::parse(&kind, data.get()) {
+    match crate::playbook::parse(&kind, data.get()) {
         Some(Ok(event)) => with_body(Stamped { seq, ts, mono_ms, boot, event }, blobs, head),
         Some(Err(e)) => Update::Linked(Link::Lost(format!("event {seq} cannot be read: {e}"))),
         None => Update::Linked(Link::Lost(format!("event {seq} (`{kind}`) is of a newer version"))),

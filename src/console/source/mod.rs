@@ -16,7 +16,7 @@ use crate::engine::command::{Command, Orders};
 use crate::engine::control::client::Mouth;
 use crate::engine::session;
 use crate::journal::{Blobs, Record, RunDir, SEGMENT_END};
-use crate::machine::event::{Event, Text};
+use crate::machine::event::{CallEvent, Event, Text};
 use crate::machine::fold::Stamped;
 use crate::model::ids::RunId;
 
@@ -99,8 +99,8 @@ fn update(record: &Record, blobs: &Blobs, head: u64) -> Result<Option<Update>, S
 fn with_body(stamped: Stamped, blobs: &Blobs, head: u64) -> Update {
     let near = head.saturating_sub(stamped.seq) <= BODIES;
     let digest = match &stamped.event {
-        Event::LlmResponded(reply) if near => Some(reply.message),
-        Event::ToolFinished(finished) if near => match &finished.text {
+        Event::Call(CallEvent::LlmResponded(reply)) if near => Some(reply.message),
+        Event::Call(CallEvent::ToolFinished(finished)) if near => match &finished.text {
             Text::Blob(digest) => Some(*digest),
             Text::Inline(_) => None,
         },

@@ -42,7 +42,7 @@ pub fn replay(dir: &Path, speed: u32, start: Start) -> Result<Source, EngineErro
         return Err(EngineError::usage("the journal is empty", "there is nothing to replay"));
     };
     let run = match &first.event {
-        crate::machine::event::Event::RunStarted(started) => started.run.clone(),
+        crate::machine::event::Event::Run(crate::machine::event::RunEvent::RunStarted(started)) => started.run.clone(),
         _ => RunId::parse("00000000000000000000000000").ok_or_else(|| EngineError::Internal("no run id".to_owned()))?,
     };
     let (sender, updates) = mpsc::channel(QUEUE);

@@ -11,13 +11,13 @@ use crate::console::prose;
 use crate::console::scene::{News, millis_of};
 use crate::console::widget;
 use crate::engine::hub::{LiveKind, LiveText};
-use crate::machine::entry::describe_end;
 use crate::machine::event::{
-    AgentEnd, Event, ExtendedBecause, LlmFailed, LlmResponded, ReplyMove, Text, ToolFinished, ToolIntended,
-    ToolOutcomeKind,
+    AgentEnd, CallEvent, Event, ExtendedBecause, LlmFailed, LlmResponded, OperatorEvent, ReplyMove, RunEvent, Text,
+    ToolFinished, ToolIntended, ToolOutcomeKind,
 };
 use crate::machine::fold::Stamped;
 use crate::machine::run::RunState;
+use crate::machine::words::Topic;
 use crate::model::ids::Role;
 use crate::model::safe::Safe;
 
@@ -93,7 +93,7 @@ impl Transcript {
     fn event(&mut self, stamped: &Stamped, state: &RunState, body: Option<&[u8]>) {
         let seq = stamped.seq;
         match &stamped.event {
-            Event::AgentStarted(started) => {
+            Event::Call(CallEvent::AgentStarted(started)) => {
                 self.context.role = Some(started.role);
                 self.context.inputs.clear();
                 self.context.open.clear();
@@ -111,9 +111,9 @@ impl Transcript {
                 let item = self.new_item(kind, seq);
                 self.push(item);
             }
-            Event::LlmResponded(reply) => self.reply(seq, reply, body),
-            Event::LlmFailed(failed) => self.failure(seq, failed),
-            Event::ConversationExtended(extended) => match extended.why {
+            Event::Call(CallEvent::LlmResponded(reply)) => self.reply(seq, reply, body),
+            Event::Call(CallEvent::LlmFailed(failed)) => self.failure(seq, failed),
+            Event::Call(CallEvent::ConversationExtended(extended)) => match extended.why {
                 ExtendedBecause::ToolResults => {}
                 ExtendedBecause::ReportMissing => {
                     self.note(seq, Tone::Plain, "we asked for the report that is missing");
@@ -122,11 +122,11 @@ impl Transcript {
                     self.note(seq, Tone::Plain, "we asked it to go on after an empty reply");
                 }
             },
-            Event::AgentActed(acted) => self.acted(seq, acted),
-            Event::AgentCalled(called) => self.called(seq, called),
-            Event::ToolIntended(intended) => self.tool(seq, intended),
-            Event::ToolFinished(finished) => self.result(seq, finished, body),
-            Event::ReportAccepted(accepted) => {
+            Event::Call(CallEvent::AgentActed(acted)) => self.acted(seq, acted),
+            Event::Call(CallEvent::AgentCalled(called)) => self.called(seq, called),
+            Event::Call(CallEvent::ToolIntended(intended)) => self.tool(seq, intended),
+            Event::Call(CallEvent::ToolFinished(finished)) => self.result(seq, finished, body),
+            Event::Call(CallEvent::ReportAccepted(accepted)) => {
                 if let Some(id) = self.context.open.get(&accepted.id).copied() {
                     self.change(id, |item| {
                         if let Kind::Tool(tool) = &mut item.kind {
@@ -137,28 +137,24 @@ impl Transcript {
                     self.note(seq, Tone::Good, "report accepted");
                 }
             }
-            Event::AgentFinished(finished) => {
+            Event::Call(CallEvent::AgentFinished(finished)) => {
                 self.drop_live();
                 if finished.end != AgentEnd::Reported {
-                    self.note(
-                        seq,
-                        Tone::Bad,
-                        &format!("{} {}", state.who_finished(finished), describe_end(&finished.end)),
-                    );
+                    self.note(seq, Tone::Bad, &format!("{} {}", state.place().who, finished.end.describe()));
                 }
                 self.context.role = None;
             }
-            Event::SteerDelivered(delivered) => {
+            Event::Operator(OperatorEvent::SteerDelivered(delivered)) => {
                 for steer in state.operator.steers.iter().filter(|steer| delivered.numbers.contains(&steer.number)) {
                     self.note(seq, Tone::Person, &format!("word {} from {}: {}", steer.number, steer.by, steer.text));
                 }
             }
-            Event::RunStarted(started) => {
+            Event::Run(RunEvent::RunStarted(started)) => {
                 let goal = started.declaration.goal.clone().unwrap_or_default();
                 self.note(seq, Tone::Plain, &format!("run {} begins: {goal}", started.run));
             }
             event => {
-                if let Some((tone, text)) = between(event) {
+                if let Some((tone, text)) = between(state, event) {
                     self.note(seq, tone, &text);
                 }
             }
@@ -408,34 +404,26 @@ fn plain(value: &Value) -> String {
 }
 
 /// What else an operator wants to find among the words of agents.
-fn between(event: &Event) -> Option<(Tone, String)> {
-    Some(match event {
-        Event::RunResumed(resumed) => {
-            (Tone::Wait, format!("the run goes on after an interruption (attempt {})", resumed.attempt))
-        }
-        Event::DecisionAsked(asked) => {
-            (Tone::Person, format!("{} waits for you ({}): {}", asked.id, asked.request.name(), asked.request.gist()))
-        }
-        Event::DecisionAnswered(answered) => {
-            (Tone::Person, format!("{} answered by {}: {}", answered.id, answered.by, answered.answer.name()))
-        }
-        Event::DecisionSettled(settled) => {
-            let tone = if settled.closed { Tone::Good } else { Tone::Bad };
-            (tone, format!("{}: {}", settled.id, settled.detail))
-        }
-        Event::PauseBegan(_) => (Tone::Person, "paused".to_owned()),
-        Event::PauseLifted(lifted) => (Tone::Person, format!("{} lets it go on", lifted.by)),
-        Event::RetryRequested(retry) => (Tone::Person, format!("{} wants no more waiting", retry.by)),
-        Event::BackpressureSeen(seen) => (Tone::Bad, format!("stop: {}; {}", seen.signal.describe(), seen.detail)),
-        Event::BudgetCut(cut) => {
-            let cut = &cut.exhausted;
-            (Tone::Bad, format!("budget reached: {} {} of {}", cut.dimension, cut.observed, cut.limit))
-        }
-        Event::RunHalted(halted) => {
-            let good = halted.status == crate::model::stop::ExitStatus::ExitConverged;
-            let tone = if good { Tone::Good } else { Tone::Bad };
-            (tone, format!("{} ({}): {}", halted.status, halted.stop_reason, halted.detail))
-        }
+fn between(state: &RunState, event: &Event) -> Option<(Tone, String)> {
+    let told = match event {
+        Event::Run(
+            RunEvent::RunResumed(_) | RunEvent::BackpressureSeen(_) | RunEvent::BudgetCut(_) | RunEvent::RunHalted(_),
+        )
+        | Event::Operator(
+            OperatorEvent::DecisionAsked(_)
+            | OperatorEvent::DecisionAnswered(_)
+            | OperatorEvent::DecisionSettled(_)
+            | OperatorEvent::PauseBegan(_)
+            | OperatorEvent::PauseLifted(_)
+            | OperatorEvent::RetryRequested(_),
+        ) => state.told(event),
         _ => return None,
-    })
+    };
+    let tone = match (told.topic, told.good) {
+        (_, Some(true)) => Tone::Good,
+        (_, Some(false)) => Tone::Bad,
+        (Topic::People, None) => Tone::Person,
+        (_, None) => Tone::Plain,
+    };
+    Some((tone, told.text))
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::model::loop_file::SandboxDecl;
+use crate::model::value::VIEWS;
 use crate::tool::sandbox;
 
 use super::*;
@@ -47,7 +48,7 @@ impl Repo {
             run: RUN.to_owned(),
             name: "Greet: people!".to_owned(),
             settings: GitSettings::default(),
-            kept: kept("VISION.md", "./docs//PRD.md"),
+            kept: ["VISION.md", "./docs//PRD.md"].into_iter().chain(VIEWS).map(paths::plain).collect(),
             known: None,
         };
         let declared = SandboxDecl::default();

@@ -3,9 +3,9 @@
 //! Invariants: what is in the files is never lost: lines that roll out of the log go to its archive, and the progress
 //! only grows; an entry names its run and iteration, so that it is written once however often it is tried.
 
-use crate::machine::event::{By, ItemSettled, PassJudged, PassVerdict};
-use crate::machine::passes;
 use crate::model::prd::Item;
+use crate::playbook::passes::event::{By, ItemSettled, PassJudged, PassVerdict};
+use crate::playbook::passes::measure;
 use crate::workspace::plain::{self, Bits, Durability};
 
 use super::super::driver::Driver;
@@ -26,7 +26,7 @@ impl Driver<'_> {
         let run = self.session.state.run().as_str();
         let mark = format!("(run {}, iteration {})", &run[run.len().saturating_sub(8)..], judged.iteration);
         let date = self.session.state.time.last_ts.get(..10).unwrap_or_default().to_owned();
-        let attempt = self.session.state.passes.chosen_in(judged.iteration).map_or(0, |chosen| chosen.pass);
+        let attempt = self.session.state.passes().chosen_in(judged.iteration).map_or(0, |chosen| chosen.pass);
         let entry = if settled.passes {
             format!("[OK] {date} {} passes, attempt {attempt} {mark}\n", judged.subject.as_deref().unwrap_or_default())
         } else {
@@ -71,7 +71,7 @@ impl Driver<'_> {
         text.push('\n');
         text.push_str(&concerns(judged));
         if let Some(iteration) = &state.current {
-            for (name, result) in passes::failed_checks(state, iteration) {
+            for (name, result) in measure::failed_checks(state, iteration) {
                 text.push_str(&format!("\n---- {name} ----\n"));
                 text.push_str(&self.excerpt(result.map(|result| result.output), MAX_OUTPUT)?);
             }

@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::journal::{Blobs, JournalError};
-use crate::machine::event::Document;
 use crate::model::secret::{Scope, Secrets};
+use crate::playbook::value::event::Document;
 use crate::workspace::document;
 
 /// The largest document.

@@ -1,5 +1,6 @@
 //! The effects on a real driver: a journal on disk, files in a workspace, processes.
 
+use crate::playbook::value::event::{StepBegan, StepFinished, TaskPut};
 use std::path::Path;
 
 use tokio::sync::mpsc;
@@ -31,8 +32,10 @@ struct Heard(Vec<String>);
 impl Observer for Heard {
     fn event(&mut self, _: &RunState, stamped: &Stamped) {
         match &stamped.event {
-            Event::ProbeStarted(started) => self.0.push(format!("started {}", started.probe.name())),
-            Event::ProbeFinished(finished) => {
+            Event::Iteration(IterationEvent::ProbeStarted(started)) => {
+                self.0.push(format!("started {}", started.probe.name()))
+            }
+            Event::Iteration(IterationEvent::ProbeFinished(finished)) => {
                 self.0.push(format!("{} {}", finished.probe.name(), finished.result.end.describe()));
             }
             _ => {}
@@ -78,7 +81,7 @@ async fn driver<'a>(more: &str, heard: &'a mut Heard) -> (Driver<'a>, Place) {
 }
 
 async fn begin(driver: &mut Driver<'_>, action: Action) {
-    let step = driver.session.state.value.steps_begun;
+    let step = driver.session.state.value().steps_begun;
     driver.record(StepBegan { step, action, why: String::new() }).await.unwrap();
 }
 
@@ -108,13 +111,13 @@ async fn documents_are_read_written_and_briefed_before_the_first_iteration() {
     enter(&mut driver, &[State::IntakeGoal, State::NullCheck, State::DreamGoal]).await;
     begin(&mut driver, Action::Gate { gate: Gate::Inputs }).await;
     driver.make(Effect::ReadDocuments).await.unwrap();
-    let read = driver.session.state.value.documents.clone().unwrap();
+    let read = driver.session.state.value().documents.clone().unwrap();
     assert_eq!(driver.session.blobs.get(&read.vision.text.unwrap()).unwrap(), b"Everyone is greeted.\n");
     assert!(read.prd.problem.unwrap().starts_with("PRD.md is not there: write down"));
 
     let text = driver.session.blobs.put(b"R1: it greets.\n").unwrap();
     driver.make(Effect::WriteDocument { path: "PRD.md".to_owned(), text }).await.unwrap();
-    let read = driver.session.state.value.documents.clone().unwrap();
+    let read = driver.session.state.value().documents.clone().unwrap();
     assert_eq!((read.prd.text, read.prd.problem), (Some(text), None));
     assert_eq!(place.read("PRD.md"), "R1: it greets.\n");
     assert!(driver.make(Effect::WriteDocument { path: "loop.yaml".to_owned(), text }).await.is_err());
@@ -173,7 +176,7 @@ async fn scripts_run_together_as_they_were_left_and_are_recorded_in_order() {
         let cheat = "echo exit 0 > .loop/verifications/unit_c.sh; exit 0";
         place.write(".loop/verifications/unit_c.sh", cheat);
         driver.make(Effect::FindVerifications).await.unwrap();
-        assert_eq!(driver.session.state.value.verifications.len(), 3);
+        assert_eq!(driver.session.state.value().verifications.len(), 3);
         // Somebody makes the failing one pass and takes another away.
         place.write(".loop/verifications/unit_b.sh", "exit 0");
         std::fs::remove_file(place.workspace().join(".loop/verifications/unit_a.sh")).unwrap();
@@ -181,7 +184,7 @@ async fn scripts_run_together_as_they_were_left_and_are_recorded_in_order() {
         let argv = vec!["sh".to_owned()];
         driver.record(ProbeStarted { phase: Phase::Step(0), probe: script("b"), argv }).await.unwrap();
         driver.make(Effect::RunProbes(vec![script("c"), script("b"), script("a")])).await.unwrap();
-        let step = driver.session.state.value.step.as_ref().unwrap();
+        let step = driver.session.state.value().step.as_ref().unwrap();
         assert_eq!(step.probes[&script("b")].end, ProbeEnd::Exited(1));
         assert_eq!(step.probes[&script("a")].last_line.as_deref(), Some("3102"));
         assert!(step.probes[&script("c")].end.describe().contains("changed while it ran"));
@@ -238,7 +241,7 @@ async fn a_check_that_the_rules_deny_does_not_run() {
     driver.record(TaskPut { task: Box::new(task), why: String::new() }).await.unwrap();
     let probes = ["T1", "T2"].map(|id| Probe::Task(id.to_owned()));
     driver.make(Effect::RunProbes(probes.to_vec())).await.unwrap();
-    let step = driver.session.state.value.step.as_ref().unwrap();
+    let step = driver.session.state.value().step.as_ref().unwrap();
     assert!(step.probes[&probes[0]].end.describe().contains("not permitted: deny"));
     assert!(!place.workspace().join("made").exists());
     assert!(step.probes[&probes[1]].end.passed(), "{:?}", step.probes);

@@ -3,10 +3,10 @@
 //! Role: look. Not its role: whether the run may begin without them (the gate decides).
 //! Invariants: names only, never a value; lists are bounded; a variable counts only if tools will see it.
 
-use crate::machine::event::PreflightChecked;
 use crate::model::learnings::flatten;
 use crate::model::secret::looks_secret;
 use crate::model::value::tools::Discovery;
+use crate::playbook::value::event::PreflightChecked;
 use crate::tool::lookup;
 use crate::tool::process;
 

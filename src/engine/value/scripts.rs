@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::journal::{Blobs, JournalError};
-use crate::machine::event::VerificationsFound;
 use crate::model::digest::Digest;
 use crate::model::learnings::flatten;
 use crate::model::secret::{Scope, Secrets};
 use crate::model::value::verification::DIRECTORY;
 use crate::model::value::{Verification, VerificationStatus};
+use crate::playbook::value::event::VerificationsFound;
 use crate::workspace::plain::{self, Bits, Durability, Kind, PlainFile};
 
 /// The largest script.

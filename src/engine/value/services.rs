@@ -17,10 +17,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::driver::Driver;
 use crate::engine::error::EngineError;
-use crate::machine::event::ServiceHealth;
 use crate::model::learnings::flatten;
 use crate::model::secret::Secrets;
 use crate::model::value::tools::{HealthType, Service};
+use crate::playbook::value::event::ServiceHealth;
 use crate::tool::process::{self, Access, CommandSpec, End};
 
 const MAX_SERVICES: usize = 20;

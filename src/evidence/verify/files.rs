@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::evidence::ours;
-use crate::evidence::render::{self, Rendered};
+use crate::evidence::render;
 use crate::evidence::store;
 use crate::evidence::within::{Found, Within};
 use crate::journal::{COMMIT_SUBJECT, RunDir, SubjectId, TREE_SUBJECT, read_seal};
@@ -17,7 +17,7 @@ use crate::machine::document::EVIDENCE_ROOT;
 use crate::machine::run::RunState;
 use crate::model::digest::Digest;
 use crate::model::learnings;
-use crate::model::loop_file::Playbook;
+use crate::model::rendered::Rendered;
 use crate::workspace::document;
 use crate::workspace::tree::{self, ChangeKind, Pace, TreeSnapshot};
 
@@ -48,7 +48,7 @@ pub(super) fn check(run_dir: &RunDir, state: &RunState, place: &RenderedPlace, f
     check_evidence(&within, state, &files, found);
     if let RenderedPlace::Workspace(workspace) = place {
         check_learnings(workspace, state, found);
-        check_prd(&within, state, found);
+        check_recorded_file(&within, state, found);
         check_tree(run_dir, state, workspace, found);
     }
 }
@@ -62,7 +62,7 @@ fn check_seal(run_dir: &RunDir, state: &RunState, files: &[Rendered], found: &mu
         }
     }
     let tree = state.tree.map(SubjectId::Sha256);
-    let commit = state.value.git.commit().map(|id| SubjectId::GitCommit(id.to_owned()));
+    let commit = state.git.commit().map(|id| SubjectId::GitCommit(id.to_owned()));
     for (name, recorded) in [(TREE_SUBJECT, tree), (COMMIT_SUBJECT, commit)] {
         // Seals of older versions name no commit.
         if seal.subject(name).is_some_and(|sealed| Some(sealed) != recorded.as_ref()) {
@@ -165,10 +165,9 @@ fn check_learnings(workspace: &Path, state: &RunState, found: &mut Verification)
     found.contradict("AGENTS.md", what);
 }
 
-/// After the run prd.json belongs to the user again: another one is no contradiction.
-fn check_prd(within: &Within, state: &RunState, found: &mut Verification) {
-    let (Playbook::Prd, Some(recorded)) = (state.loop_file().playbook, state.passes.prd.text) else { return };
-    let file = &state.loop_file().prd().file;
+/// After the run the file that its verdicts are about belongs to the user again: another one is no contradiction.
+fn check_recorded_file(within: &Within, state: &RunState, found: &mut Verification) {
+    let Some((file, recorded)) = state.playbook().recorded_file(state) else { return };
     match within.read(file, MAX_FILE) {
         Found::Bytes(bytes) if Digest::of(&bytes) == recorded => {
             found.proven.push(format!("{file}: as recorded"));

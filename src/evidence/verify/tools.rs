@@ -5,7 +5,7 @@
 
 use crate::journal::Blobs;
 use crate::machine::call::{CallState, ToolPhase};
-use crate::machine::event::{AskedBy, Event, ToolFinished, ToolIntended, ToolOutcomeKind};
+use crate::machine::event::{AskedBy, CallEvent, Event, ToolFinished, ToolIntended, ToolOutcomeKind};
 use crate::machine::run::RunState;
 use crate::model::digest::Digest;
 use crate::model::learnings::flatten;
@@ -32,8 +32,10 @@ impl Tools {
         }
         let call = state.call.as_ref();
         match (event, call) {
-            (Event::ToolIntended(intended), Some(call)) => check_intent(call, blobs, intended),
-            (Event::ToolFinished(finished), Some(call)) if finished.outcome != ToolOutcomeKind::Refused => {
+            (Event::Call(CallEvent::ToolIntended(intended)), Some(call)) => check_intent(call, blobs, intended),
+            (Event::Call(CallEvent::ToolFinished(finished)), Some(call))
+                if finished.outcome != ToolOutcomeKind::Refused =>
+            {
                 self.check_result(state, call, blobs, finished)
             }
             _ => Ok(()),

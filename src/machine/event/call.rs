@@ -4,13 +4,80 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::machine::words::{Place, Told, Topic::Agent, counted, took};
 use crate::model::act::Act;
+use crate::model::amount;
 use crate::model::decimal::Exact;
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
 use crate::model::purpose::{self, Purpose};
 pub use crate::model::reply::ReplyMove;
 pub use crate::model::report::Report;
+
+use super::family::family;
+
+family! {
+    /// What happened in an agent call.
+    CallEvent {
+        AgentStarted = "agent.started", Fact, |started| vec![started.system, started.tools, started.message];
+        LlmRequested = "llm.requested", Fact;
+        LlmResponded = "llm.responded", Fact, |reply| vec![reply.message];
+        LlmFailed = "llm.failed", Fact;
+        ConversationExtended = "conversation.extended", Fact, |extended| vec![extended.message];
+        ToolIntended = "tool.intended", Fact;
+        ToolFinished = "tool.finished", Fact, |finished| finished.output.into_iter().chain(finished.text.blob()).collect();
+        AgentActed = "agent.acted", Fact;
+        AgentCalled = "agent.called", Fact, |called| std::iter::once(called.input).chain(called.text.blob()).collect();
+        ReportAccepted = "report.accepted", Derived;
+        AgentFinished = "agent.finished", Fact;
+    }
+}
+
+impl CallEvent {
+    pub fn told(&self, at: &Place) -> Told {
+        let it = &at.when;
+        match self {
+            Self::AgentStarted(started) => {
+                Told::new(Agent, format!("{it} {} starts ({})", started.who(), started.model))
+            }
+            Self::LlmRequested(requested) if requested.attempt > 0 => {
+                Told::new(Agent, format!("{it} asks the model again (attempt {})", requested.attempt + 1))
+            }
+            Self::LlmRequested(_) => Told::quiet(Agent, format!("{it} asks the model")),
+            Self::LlmResponded(reply) => {
+                let tools = match reply.tool_uses.len() {
+                    0 => "no tool call".to_owned(),
+                    n => counted(n, "tool call", "tool calls"),
+                };
+                let tokens = amount::count(reply.usage.output);
+                Told::quiet(Agent, format!("{it} the model answers: {tokens} tokens, {tools}"))
+            }
+            Self::LlmFailed(failed) => {
+                Told::judged(Agent, false, format!("{it} {}, {}: {}", failed.class, failed.waits(), failed.message))
+            }
+            Self::ConversationExtended(_) => Told::quiet(Agent, format!("{it} results go to the model")),
+            Self::ToolIntended(intended) if intended.summary == intended.name => {
+                Told::new(Agent, format!("{it} {}", intended.name))
+            }
+            Self::ToolIntended(intended) => Told::new(Agent, format!("{it} {}: {}", intended.name, intended.summary)),
+            Self::ToolFinished(finished) => {
+                let text = format!("{it}   ended: {}", finished.end());
+                Told::judged(Agent, !finished.is_error, text).quiet_if_good()
+            }
+            Self::AgentActed(acted) => {
+                Told::quiet(Agent, format!("{it} the program tells what it does ({} acts)", acted.acts.len()))
+            }
+            Self::AgentCalled(called) => {
+                Told::judged(Agent, !called.is_error, format!("{it} {}", called.name)).quiet_if_good()
+            }
+            Self::ReportAccepted(accepted) => Told::judged(Agent, true, format!("report accepted: {}", accepted.call)),
+            Self::AgentFinished(finished) => {
+                let text = format!("{it} {} {}", at.who, finished.end.describe());
+                Told::judged(Agent, finished.end == AgentEnd::Reported, text).quiet_if_good()
+            }
+        }
+    }
+}
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentStarted {
@@ -176,6 +243,11 @@ impl LlmFailed {
         ![Self::RATE_LIMITED, Self::OVERLOADED, Self::CANCELLED].contains(&self.class.as_str())
     }
 
+    /// For people: how long until the next attempt.
+    pub fn waits(&self) -> String {
+        self.wait_millis.map_or_else(|| "no retry".to_owned(), |millis| format!("waits {}", amount::duration(millis)))
+    }
+
     /// Could it be that no request was sent, because another run was told to wait?
     pub fn is_only_a_wait(&self) -> bool {
         self.class == Self::RATE_LIMITED && self.usage.is_none() && self.cost_usd.is_none()
@@ -243,6 +315,13 @@ impl Text {
             Self::Blob(digest) => *digest,
         }
     }
+
+    fn blob(&self) -> Option<Digest> {
+        match self {
+            Self::Inline(_) => None,
+            Self::Blob(digest) => Some(*digest),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -258,6 +337,20 @@ pub struct ToolFinished {
     /// The kept output, as a blob, where it is more than `text`.
     pub output: Option<Digest>,
     pub output_bytes: u64,
+}
+
+impl ToolFinished {
+    /// How it ended, for people.
+    fn end(&self) -> String {
+        let took = took(self.millis);
+        match (self.outcome, self.exit_code) {
+            (ToolOutcomeKind::Done, Some(code)) => format!("exit {code}, {took}"),
+            (ToolOutcomeKind::Done, None) => took,
+            (ToolOutcomeKind::Refused, _) => "refused".to_owned(),
+            (ToolOutcomeKind::Cancelled, _) => format!("cancelled after {took}"),
+            (ToolOutcomeKind::Unknown, _) => "nobody knows whether it ran".to_owned(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -301,6 +394,22 @@ pub enum AgentEnd {
     Stuck,
     /// Denied so often that it is stuck, and nobody is there to say how to go on.
     Denied(String),
+}
+
+impl AgentEnd {
+    /// One way to say how an agent's part ended.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Reported => "reported".to_owned(),
+            Self::NoReport => "ended without a report".to_owned(),
+            Self::Cut(why) => format!("cut: {why}"),
+            Self::Refused(why) => format!("the model refused ({why})"),
+            Self::Failed { class, message } => format!("failed ({class}): {message}"),
+            Self::Malformed => "sent malformed tool calls three times in a row".to_owned(),
+            Self::Stuck => "repeated the same failing call".to_owned(),
+            Self::Denied(why) => format!("stuck: {why}"),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -2,10 +2,71 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::machine::words::{Place, Told, Topic::People};
 use crate::model::budget::Dimension;
 use crate::model::decision::{Answer, DecisionId, Request};
 
-use super::ProbeResult;
+use super::family::family;
+use super::probe::ProbeResult;
+
+family! {
+    /// What people were asked, and what they said.
+    OperatorEvent {
+        DecisionAsked = "decision.asked", Fact, |asked| asked.request.blobs();
+        DecisionAnswered = "decision.answered", Person, |answered| answered.answer.blob().into_iter().collect();
+        DecisionSettled = "decision.settled", Fact, |settled| settled.check.iter().map(|check| check.output).collect();
+        PauseRequested = "pause.requested", Person;
+        PauseBegan = "pause.began", Fact;
+        PauseLifted = "pause.lifted", Person;
+        StopScheduled = "stop.scheduled", Person;
+        SteerQueued = "steer.queued", Person;
+        SteerDelivered = "steer.delivered", Fact;
+        BudgetRaised = "budget.raised", Person;
+        RetryRequested = "retry.requested", Person;
+        UndoRequested = "undo.requested", Person;
+        ViewerAttached = "viewer.attached", Person;
+        ViewerDetached = "viewer.detached", Person;
+    }
+}
+
+impl OperatorEvent {
+    pub fn told(&self, _at: &Place) -> Told {
+        let text = match self {
+            Self::DecisionAsked(asked) => {
+                format!("{} waits for you ({}): {}", asked.id, asked.request.name(), asked.request.gist())
+            }
+            Self::DecisionAnswered(answered) => {
+                format!("{} answered by {}: {}", answered.id, answered.by, answered.answer.name())
+            }
+            Self::DecisionSettled(settled) => {
+                return Told::judged(People, settled.closed, format!("{}: {}", settled.id, settled.detail));
+            }
+            Self::PauseRequested(pause) => format!("pause after this step, says {}", pause.by),
+            Self::PauseBegan(_) => "paused".to_owned(),
+            Self::PauseLifted(lifted) => format!("goes on, says {}", lifted.by),
+            Self::StopScheduled(stop) if stop.scheduled => format!("stop after this iteration, says {}", stop.by),
+            Self::StopScheduled(stop) => format!("no stop after all, says {}", stop.by),
+            Self::SteerQueued(steer) => format!("word {} from {}: {}", steer.number, steer.by, steer.text),
+            Self::SteerDelivered(delivered) => {
+                let numbers: Vec<String> = delivered.numbers.iter().map(u32::to_string).collect();
+                format!("word {} delivered to {}", numbers.join(", "), delivered.call)
+            }
+            Self::BudgetRaised(raised) => {
+                format!("{} raised {} from {} to {}", raised.by, raised.dimension, raised.from, raised.to)
+            }
+            Self::RetryRequested(retry) => format!("retry now, says {}", retry.by),
+            Self::UndoRequested(undo) => format!("{} takes iteration {} back", undo.by, undo.iteration),
+            Self::ViewerAttached(viewer) => {
+                let how = if viewer.may_act { "watches and may act" } else { "watches" };
+                return Told::quiet(People, format!("{} {how}", viewer.viewer));
+            }
+            Self::ViewerDetached(viewer) => {
+                return Told::quiet(People, format!("{} no longer watches: {}", viewer.viewer, viewer.why));
+            }
+        };
+        Told::new(People, text)
+    }
+}
 
 /// The tool call that waits for a decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,4 +169,11 @@ pub struct ViewerAttached {
 pub struct ViewerDetached {
     pub viewer: String,
     pub why: String,
+}
+
+/// A person took an iteration back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UndoRequested {
+    pub iteration: u32,
+    pub by: String,
 }

@@ -3,22 +3,24 @@
 //! Invariants: one item an iteration; an item whose attempts are used up is worked on again only after a person said
 //! so; nothing is skipped but by a person's word.
 
-use crate::machine::event::{DecisionAsked, Event, GitOperation, ItemChosen, ItemSeen, ReadWhen, RunHalted};
-use crate::machine::next::{Effect, Todo};
-use crate::machine::passes::{Standing, standing};
+use crate::machine::event::{DecisionAsked, Event, GitOperation, RunHalted};
+use crate::machine::halt::halt;
 use crate::machine::run::RunState;
-use crate::machine::step::halt;
+use crate::machine::todo::{Effect, Todo};
 use crate::model::criterion::Proof;
 use crate::model::decision::{DEFAULT_VERIFY_SECONDS, MAX_DECISIONS, Request};
+use crate::model::prd::ReadWhen;
 use crate::model::stop::{ExitStatus, StopReason};
 use crate::model::value::settings::GitMode;
 use crate::playbook::micro::Next;
+use crate::playbook::passes::event::{ItemChosen, ItemSeen, Route};
+use crate::playbook::passes::state::{Standing, standing};
 
 use super::route;
 
 /// Why the run cannot begin with this declaration and these items.
 pub fn not_ready(run: &RunState) -> Option<RunHalted> {
-    let prd = &run.passes.prd;
+    let prd = &run.passes().prd;
     let has_items = super::has_items(run);
     let stop = |detail: String| Some(halt(run, ExitStatus::ExitNeedInfo, StopReason::NullInput, detail));
     let file = &run.loop_file().prd().file;
@@ -44,11 +46,11 @@ pub fn not_ready(run: &RunState) -> Option<RunHalted> {
 
 /// What is needed before the next iteration; `None`: it may begin.
 pub fn between(run: &RunState) -> Option<Todo> {
-    let prd = &run.passes.prd;
+    let prd = &run.passes().prd;
     if prd.restore {
         return Some(Todo::Effect(Effect::RestorePrd));
     }
-    if run.git_settings().mode != GitMode::Off && run.value.git.facts.is_none() {
+    if run.playbook().git_settings(run.loop_file()).mode != GitMode::Off && run.git.facts.is_none() {
         return Some(Todo::Effect(Effect::Git(GitOperation::Prepare)));
     }
     let number = run.iteration_number();
@@ -59,7 +61,7 @@ pub fn between(run: &RunState) -> Option<Todo> {
     if prd.read_before != Some(number) {
         return Some(Todo::Effect(Effect::ReadPrd(ReadWhen::Between)));
     }
-    if run.passes.chosen_in(number).is_some() {
+    if run.passes().chosen_in(number).is_some() {
         return None;
     }
     // Nothing can be worked on, but a person was asked about something: that is what is waited for.
@@ -70,7 +72,7 @@ pub fn between(run: &RunState) -> Option<Todo> {
 }
 
 pub fn decide(run: &RunState) -> Vec<Event> {
-    if run.passes.chosen_in(run.iteration_number()).is_some() {
+    if run.passes().chosen_in(run.iteration_number()).is_some() {
         return Vec::new();
     }
     match next(run) {
@@ -86,12 +88,12 @@ pub fn decide(run: &RunState) -> Vec<Event> {
 
 /// What passes is committed by itself, where the run has a branch.
 pub fn commit(run: &RunState, iteration: u32) -> Option<Todo> {
-    let settled = run.passes.settled_in(iteration).filter(|settled| settled.passes)?;
-    run.value.git.facts.as_ref()?.branch.as_ref()?;
-    if run.passes.prd.committed == Some(iteration) {
+    let settled = run.passes().settled_in(iteration).filter(|settled| settled.passes)?;
+    run.git.facts.as_ref()?.branch.as_ref()?;
+    if run.passes().prd.committed == Some(iteration) {
         return None;
     }
-    let title = run.passes.prd.item(&settled.item).map(|item| item.title.as_str()).unwrap_or_default();
+    let title = run.passes().prd.item(&settled.item).map(|item| item.title.as_str()).unwrap_or_default();
     let what = format!("{} - {title}", settled.item);
     Some(Todo::Effect(Effect::Git(GitOperation::Commit { what })))
 }
@@ -105,15 +107,15 @@ enum Step<'a> {
 
 fn next(run: &RunState) -> Step<'_> {
     let stop = |reason, detail: String| Step::Halt(Box::new(halt(run, ExitStatus::ExitBlocked, reason, detail)));
-    let prd = &run.passes.prd;
+    let prd = &run.passes().prd;
     if let Some(problem) = &prd.problem {
         return mend(run, problem)
             .map_or_else(|| stop(StopReason::Escalated, problem.clone()), |event| Step::Ask(Box::new(event)));
     }
-    if let Some(problem) = &run.value.git.problem {
+    if let Some(problem) = &run.git.problem {
         return stop(StopReason::EnvironmentMismatch, format!("git: {problem}"));
     }
-    if let Some(halted) = run.passes.judged.last().and_then(|judged| super::discarded(run, judged)) {
+    if let Some(halted) = run.passes().judged.last().and_then(|judged| super::discarded(run, judged)) {
         return Step::Halt(Box::new(halted));
     }
     let parks = run.loop_file().prd().park_and_continue;
@@ -142,7 +144,7 @@ fn next(run: &RunState) -> Step<'_> {
                     | Next::NoViablePath
                     | Next::Detour(_)
                     | Next::Escalate => {
-                        let judged = run.passes.of(Some(&item.id)).next_back();
+                        let judged = run.passes().of(Some(&item.id)).next_back();
                         return match judged.and_then(|judged| route::ask(run, judged, parks)) {
                             Some(event) => Step::Ask(Box::new(event)),
                             None => stop(StopReason::Escalated, format!("{} needs a person", item.id)),
@@ -169,8 +171,8 @@ fn next(run: &RunState) -> Step<'_> {
 }
 
 fn route_is_detour(run: &RunState, item: &str) -> bool {
-    let last = run.passes.routes.iter().rev().find(|route| route.subject.as_deref() == Some(item));
-    last.is_some_and(|route| matches!(route.route, crate::machine::event::Route::Detour(_)))
+    let last = run.passes().routes.iter().rev().find(|route| route.subject.as_deref() == Some(item));
+    last.is_some_and(|route| matches!(route.route, Route::Detour(_)))
 }
 
 /// Asks a person to mend the file; whoever says `done` too early is asked again.

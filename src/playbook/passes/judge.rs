@@ -3,14 +3,14 @@
 //! Invariants: a failed check outweighs every word; a critic that changed anything is not heard; a retry that changed
 //! nothing is not judged at all.
 
-use crate::machine::entry::describe_end;
-use crate::machine::event::{By, PassJudged, PassVerdict, ProbeResult};
+use crate::machine::event::ProbeResult;
 use crate::machine::iteration::Iteration;
-use crate::machine::passes;
 use crate::machine::run::RunState;
 use crate::model::critique::{Concern, Critique, MAX_WORDS, Severity, Status};
 use crate::model::ids::Role;
 use crate::model::signature::Signature;
+use crate::playbook::passes::event::{By, PassJudged, PassVerdict};
+use crate::playbook::passes::measure;
 
 use super::{by, has_items, subject};
 
@@ -24,7 +24,7 @@ pub fn needs_critic(run: &RunState, iteration: &Iteration) -> bool {
     if run.cut.is_some() || refused(run, iteration).is_some() {
         return false;
     }
-    !has_items(run) || passes::failed_checks(run, iteration).is_empty()
+    !has_items(run) || measure::failed_checks(run, iteration).is_empty()
 }
 
 /// A retry that left every file as it was is the same attempt again; an author who neither changed nor reported
@@ -34,12 +34,12 @@ fn refused(run: &RunState, iteration: &Iteration) -> Option<String> {
     let is_author = by(run, iteration) == By::Author;
     if unchanged && is_author && iteration.author().is_none() {
         let call = iteration.calls.get(&iteration.call_key(Role::Author, None));
-        let end = call.map_or_else(|| "was not called".to_owned(), |call| describe_end(&call.end));
+        let end = call.map_or_else(|| "was not called".to_owned(), |call| call.end.describe());
         return Some(format!("the author {end}, and changed no file"));
     }
-    let chosen = run.passes.chosen_in(iteration.number())?;
+    let chosen = run.passes().chosen_in(iteration.number())?;
     // What was verified and could not be written down needs no other change.
-    let failed = chosen.pass > 1 && !run.passes.was_verified(&chosen.item);
+    let failed = chosen.pass > 1 && !run.passes().was_verified(&chosen.item);
     (failed && unchanged && is_author).then(|| {
         format!("attempt {} at {} changed no file: the same attempt again is refused", chosen.pass, chosen.item)
     })
@@ -73,7 +73,7 @@ pub fn judge(run: &RunState, iteration: &Iteration) -> PassJudged {
         judged.detail = why;
         return judged;
     }
-    let failed = passes::failed_checks(run, iteration);
+    let failed = measure::failed_checks(run, iteration);
     judged.failed = failed.iter().map(|(name, _)| name.clone()).collect();
     let (before, after) = iteration.review_trees;
     if before != after {
@@ -124,7 +124,7 @@ pub fn judge(run: &RunState, iteration: &Iteration) -> PassJudged {
 
 fn how_the_critic_ended(iteration: &Iteration) -> String {
     let call = iteration.calls.get(&iteration.call_key(Role::Critic, None));
-    call.map_or_else(|| "was not heard".to_owned(), |call| describe_end(&call.end))
+    call.map_or_else(|| "was not heard".to_owned(), |call| call.end.describe())
 }
 
 fn out_of_scope(run: &RunState, iteration: &Iteration, item: &str) -> Vec<String> {

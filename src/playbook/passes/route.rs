@@ -1,12 +1,13 @@
 //! Where it goes after a pass: the kernel's word, with its reason.
 
-use crate::machine::event::{By, DecisionAsked, Event, PassJudged, PassVerdict, Route, RouteDecided};
-use crate::machine::passes::{self, Standing, standing};
+use crate::machine::event::{DecisionAsked, Event};
 use crate::machine::run::RunState;
 use crate::model::decision::{MAX_DECISIONS, Request};
 use crate::model::detour;
 use crate::model::signature::Class;
 use crate::playbook::micro::{Kernel, Next, Pass, Verdict};
+use crate::playbook::passes::event::{By, PassJudged, PassVerdict, Route, RouteDecided};
+use crate::playbook::passes::state::{self as passes, Standing, standing};
 
 /// The passes at a subject since a person last spoke of it, as the kernel sees them.
 pub fn kernel(run: &RunState, subject: Option<&str>) -> Kernel {
@@ -14,7 +15,7 @@ pub fn kernel(run: &RunState, subject: Option<&str>) -> Kernel {
         Standing::Open { after } => after,
         Standing::Asked | Standing::Skipped => None,
     };
-    let counted = run.passes.of(subject).filter(|judged| after.is_none_or(|after| judged.iteration > after));
+    let counted = run.passes().of(subject).filter(|judged| after.is_none_or(|after| judged.iteration > after));
     let limit = usize::try_from(run.loop_file().pass_limit()).unwrap_or(usize::MAX);
     let mut before: Option<Class> = None;
     let passes = counted
@@ -66,7 +67,7 @@ pub fn route(run: &RunState, judged: &PassJudged) -> RouteDecided {
 
 /// Asks a person how to go on; `None`: the run has asked too often already.
 pub fn ask(run: &RunState, judged: &PassJudged, parked: bool) -> Option<Event> {
-    let route = run.passes.route_of(judged.iteration);
+    let route = run.passes().route_of(judged.iteration);
     let why = route.map_or_else(String::new, |route| format!("{}: {}", route.route.name(), route.why));
     let request =
         Request::Stuck { subject: judged.subject.clone(), iteration: judged.iteration, problem: told(judged), parked };

@@ -19,10 +19,10 @@ pub mod research;
 pub mod service;
 
 use crate::machine::event::Event;
-use crate::machine::next::Todo;
 use crate::machine::run::RunState;
-use crate::machine::value::OpenStep;
+use crate::machine::todo::Todo;
 use crate::model::value::{Action, Outcome};
+use crate::playbook::value::state::OpenStep;
 
 use super::finished;
 

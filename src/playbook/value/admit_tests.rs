@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::machine::event::StepBegan;
-use crate::machine::value::admit;
 use crate::model::purpose::Tool;
 use crate::model::value::{Action, TaskStatus};
+use crate::playbook::value::event::StepBegan;
+use crate::playbook::value::legal::admit;
 
 use super::testing::{Sim, report};
 
@@ -14,7 +14,7 @@ fn at_work(action: Action) -> Sim {
     let mut sim = Sim::working();
     sim.task("T1", TaskStatus::InProgress, &[]);
     sim.task("T2", TaskStatus::Pending, &["T1"]);
-    sim.record(StepBegan { step: sim.run.value.steps_begun, action, why: String::new() });
+    sim.record(StepBegan { step: sim.run.value().steps_begun, action, why: String::new() });
     sim
 }
 

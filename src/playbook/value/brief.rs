@@ -16,10 +16,10 @@ mod tests;
 
 use std::fmt::Write as _;
 
-use crate::machine::event::Document;
 use crate::machine::run::RunState;
 use crate::model::digest::Digest;
 use crate::model::purpose::Purpose;
+use crate::playbook::value::event::Document;
 
 pub use fit::middle;
 use section::Section;
@@ -86,7 +86,7 @@ fn write_section(message: &mut String, label: &str, body: &str) {
 
 /// The label and the text of a document; `None`: there is none that can be used.
 fn document(run: &RunState, section: Section, limit: usize, texts: &dyn Texts) -> Option<(String, String)> {
-    let read = run.value.documents.as_ref()?;
+    let read = run.value().documents.as_ref()?;
     let document = if section == Section::Prd { &read.prd } else { &read.vision };
     let digest = document.text.as_ref()?;
     let body = fit::middle(&without_labels(&texts.text(digest, limit)), limit);

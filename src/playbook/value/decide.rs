@@ -13,8 +13,8 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 
+use crate::machine::halt::halt;
 use crate::machine::run::RunState;
-use crate::machine::step::halt;
 use crate::model::budget::Dimension;
 use crate::model::decision::Mode;
 use crate::model::fraction::Fraction;
@@ -58,11 +58,11 @@ pub fn choose(run: &RunState) -> Choice {
 /// What the table says, within the limits of the run.
 pub fn verdict(run: &RunState) -> Verdict {
     let settings = run.value_settings();
-    let (steps, most) = (run.value.decision_steps(), settings.max_steps);
+    let (steps, most) = (run.value().decision_steps(), settings.max_steps);
     if steps >= most {
         return Verdict::End(format!("{steps} of {most} steps are used (max_steps)"));
     }
-    let (attempts, most) = (run.value.exit_gate_attempts, settings.max_exit_gate_attempts);
+    let (attempts, most) = (run.value().exit_gate_attempts, settings.max_exit_gate_attempts);
     if attempts >= most {
         return Verdict::GiveUp(format!(
             "{attempts} of {most} attempts at the exit gate failed (max_exit_gate_attempts)"
@@ -123,7 +123,7 @@ fn within_budget(run: &RunState, wanted: Verdict) -> Verdict {
     let (share, dimension) = spent_share(run);
     let percent = share.checked_mul(Fraction::from_integer(100)).unwrap_or(whole()).to_decimal_text(0);
     let why = format!("{percent} % of the budget for {dimension} is used");
-    if run.value.tasks_with(TaskStatus::Done).next().is_some() {
+    if run.value().tasks_with(TaskStatus::Done).next().is_some() {
         table::gate(run, format!("{why}: what there is goes to the exit gate"))
     } else {
         Verdict::GiveUp(format!("{why} and no task is done"))
@@ -150,7 +150,7 @@ const fn leads_out(action: &Action) -> bool {
 
 /// Was the exit gate passed in this iteration?
 fn passed_here(run: &RunState) -> bool {
-    run.value.exit_gate_passed.is_some_and(|step| run.value.in_iteration.contains(&step))
+    run.value().exit_gate_passed.is_some_and(|step| run.value().in_iteration.contains(&step))
 }
 
 /// Has this iteration had its steps, its last one, or its full value check?
@@ -198,7 +198,7 @@ fn plan_health_due(run: &RunState) -> Option<String> {
         return None;
     }
     let fresh = |task: &&crate::model::value::Task| task.is_open() && !task.source.is_planned() && !task.health_checked;
-    let count = run.value.tasks.iter().filter(fresh).count();
+    let count = run.value().tasks.iter().filter(fresh).count();
     let corrected = history::last_decision(run)
         .is_some_and(|record| record.action == Action::CourseCorrect && record.outcome == Outcome::Progress);
     let many = count >= usize::try_from(settings.plan_health_after_tasks).unwrap_or(usize::MAX);
@@ -234,7 +234,7 @@ fn check_between(run: &RunState) -> Option<Choice> {
 
 /// How far the run came, in words.
 fn standing(run: &RunState) -> String {
-    let value = &run.value;
+    let value = run.value();
     let score = value.latest_vrc().map_or("was never measured".to_owned(), |vrc| format!("is {}", vrc.value_score));
     format!(
         "{} of {} tasks are done, {} of {} checks pass, the value score {score}",

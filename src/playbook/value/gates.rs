@@ -17,15 +17,15 @@ mod value_check;
 mod vision;
 
 use crate::machine::event::{DecisionAsked, Event};
-use crate::machine::next::Todo;
+use crate::machine::halt;
 use crate::machine::run::RunState;
-use crate::machine::step;
-use crate::machine::value::OpenStep;
+use crate::machine::todo::Todo;
 use crate::model::decision::{Answer, DecisionId, MAX_DECISIONS, Request};
 use crate::model::purpose::Purpose;
 use crate::model::stop::{ExitStatus, StopReason};
 use crate::model::value::tools::Structured;
 use crate::model::value::{Action, Gate, Outcome};
+use crate::playbook::value::state::OpenStep;
 
 use super::{Choice, finished};
 
@@ -43,18 +43,18 @@ enum Move {
 
 /// The first gate that is not passed.
 pub fn choose(run: &RunState) -> Choice {
-    let Some(gate) = Gate::ALL.into_iter().find(|gate| !run.value.gates.contains(gate)) else {
+    let Some(gate) = Gate::ALL.into_iter().find(|gate| !run.value().gates.contains(gate)) else {
         return Choice::Close;
     };
     if let Some(cut) = &run.cut {
-        return Choice::Halt(Box::new(step::over_budget(run, cut.exhausted.clone())));
+        return Choice::Halt(Box::new(halt::over_budget(run, cut.exhausted.clone())));
     }
     let action = Action::Gate { gate };
-    match run.value.log.iter().rev().find(|record| record.action == action) {
+    match run.value().log.iter().rev().find(|record| record.action == action) {
         Some(record) if record.outcome == Outcome::Failed => {
             let reason = if gate == Gate::Inputs { StopReason::NullInput } else { StopReason::Escalated };
             let detail = format!("before the first iteration, {} ({gate}) failed. {}", gate.title(), record.detail);
-            Choice::Halt(Box::new(step::halt(run, ExitStatus::ExitNeedInfo, reason, detail)))
+            Choice::Halt(Box::new(halt::halt(run, ExitStatus::ExitNeedInfo, reason, detail)))
         }
         Some(_) | None => Choice::Begin(action, gate.title().to_owned()),
     }

@@ -124,7 +124,7 @@ pub fn strategy_due(run: &RunState) -> Option<String> {
 
 fn cools_down(run: &RunState) -> bool {
     let Some(last) = history::last(run, |action| *action == Action::Strategy) else { return false };
-    let changed = run.value.strategies.last().filter(|(step, _)| *step == last);
+    let changed = run.value().strategies.last().filter(|(step, _)| *step == last);
     let wanted = changed.map_or(COOLDOWN, |(_, change)| change.re_evaluate_after.clamp(COOLDOWN, LONGEST_COOLDOWN));
     let since = history::decisions_after(run, Some(last)).count();
     since < usize::try_from(wanted).unwrap_or(usize::MAX)
@@ -133,7 +133,7 @@ fn cools_down(run: &RunState) -> bool {
 /// Fixes that one check may have. A strategy may lower the declared limit, never raise it.
 pub fn fix_limit(run: &RunState) -> u32 {
     let declared = run.value_settings().max_fix_attempts;
-    let strategy = run.value.strategy.as_ref().filter(|change| change.action == StrategyAction::StrategyChange);
+    let strategy = run.value().strategy.as_ref().filter(|change| change.action == StrategyAction::StrategyChange);
     let wished = strategy.and_then(|change| change.changes.get("max_fix_attempts")?.trim().parse::<u32>().ok());
     wished.map_or(declared, |wished| wished.clamp(1, declared.max(1)).min(declared))
 }
@@ -147,7 +147,7 @@ pub fn quick_coherence(run: &RunState) -> Vec<CoherenceFinding> {
         description: format!("task {} failed {} times", task.id, task.retries),
         suggested_action: None,
     };
-    run.value.tasks.iter().filter(churned).map(finding).collect()
+    run.value().tasks.iter().filter(churned).map(finding).collect()
 }
 
 /// Is a full look at coherence due, and why? At most once in `coherence_interval` done tasks.
@@ -173,7 +173,7 @@ fn plateau(run: &RunState) -> Option<Trigger> {
 
 fn churn(run: &RunState) -> Option<Trigger> {
     let churning = |task: &&Task| task.is_open() && task.retries >= CHURN_RETRIES;
-    let ids: Vec<&str> = run.value.tasks.iter().filter(churning).map(|task| task.id.as_str()).collect();
+    let ids: Vec<&str> = run.value().tasks.iter().filter(churning).map(|task| task.id.as_str()).collect();
     let level = match ids.len() {
         count if count >= CHURN_RED => Level::Red,
         count if count >= CHURN_YELLOW => Level::Yellow,
@@ -184,7 +184,7 @@ fn churn(run: &RunState) -> Option<Trigger> {
 }
 
 fn error_recurrence(run: &RunState) -> Option<Trigger> {
-    let failing = run.value.verifications.values().filter(|check| check.status == VerificationStatus::Failed);
+    let failing = run.value().verifications.values().filter(|check| check.status == VerificationStatus::Failed);
     failing
         .filter_map(|check| {
             let last = check.failures.last()?;
@@ -205,7 +205,7 @@ fn budget_divergence(run: &RunState) -> Option<Trigger> {
     }
     let percent = |share: Fraction| share.checked_mul(Fraction::from_integer(100)).map(|p| p.to_decimal_text(0));
     let budget = format!("{} % of the budget for {dimension} is used", percent(used)?);
-    let Some(vrc) = run.value.vrcs.iter().rev().find(|vrc| !vrc.carried) else {
+    let Some(vrc) = run.value().vrcs.iter().rev().find(|vrc| !vrc.carried) else {
         let detail = format!("{budget}, and the value was never measured");
         return Some(Trigger { pattern: Pattern::BudgetDivergence, level: Level::Yellow, detail });
     };
@@ -227,7 +227,7 @@ fn efficiency_collapse(run: &RunState) -> Option<Trigger> {
 }
 
 fn file_hotspot(run: &RunState) -> Option<Trigger> {
-    let done: Vec<&Task> = run.value.tasks_with(TaskStatus::Done).collect();
+    let done: Vec<&Task> = run.value().tasks_with(TaskStatus::Done).collect();
     if done.len() < HOTSPOT_MIN_TASKS {
         return None;
     }

@@ -7,6 +7,7 @@ use crate::machine::state::State;
 use crate::model::certificate::CertificateKind;
 use crate::model::digest::Digest;
 use crate::model::value::{Action, Recommendation, Verification, VerificationStatus, VrcMode};
+use crate::playbook::value::event::{StepBegan, VerificationPut, VerificationsFound};
 
 use super::testing::{Sim, result, verification};
 
@@ -33,7 +34,7 @@ fn no_check_is_gone_or_exchanged_in_a_forged_journal() {
     let mut sim = Sim::working();
     sim.verification("unit/green", VerificationStatus::Passed);
     sim.verification("unit/red", VerificationStatus::Failed);
-    sim.record(StepBegan { step: sim.run.value.steps_begun, action: Action::GenerateQc, why: String::new() });
+    sim.record(StepBegan { step: sim.run.value().steps_begun, action: Action::GenerateQc, why: String::new() });
     let (green, red) =
         (verification("unit/green", VerificationStatus::Passed), verification("unit/red", VerificationStatus::Failed));
     let other = |one: &Verification| Verification { script: Digest::of(b"exit 0"), ..one.clone() };
@@ -53,7 +54,7 @@ fn no_check_is_gone_or_exchanged_in_a_forged_journal() {
 fn steps_and_their_probes_have_their_place() {
     let mut sim = Sim::working();
     let begins = |sim: &Sim, action| {
-        legal(&sim.run, &StepBegan { step: sim.run.value.steps_begun, action, why: String::new() }.into())
+        legal(&sim.run, &StepBegan { step: sim.run.value().steps_begun, action, why: String::new() }.into())
     };
     assert!(begins(&sim, Action::ExitGate).is_ok());
     sim.run.state = State::CheckHalting;
@@ -64,7 +65,7 @@ fn steps_and_their_probes_have_their_place() {
             ProbeFinished { phase: Phase::Step(step), probe: Probe::Verification("x".into()), result: result(true) };
         legal(&sim.run, &finished.into())
     };
-    let step = sim.run.value.steps_begun;
+    let step = sim.run.value().steps_begun;
     assert!(probe(&sim, step).is_err(), "the step is not open");
     sim.record(StepBegan { step, action: Action::RunQc, why: String::new() });
     assert!(probe(&sim, step).is_ok() && probe(&sim, step - 1).is_err());

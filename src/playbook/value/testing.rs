@@ -2,10 +2,11 @@
 
 use crate::machine::event::*;
 use crate::machine::fold::{self, Stamped};
-use crate::machine::next::{self, Todo};
+use crate::machine::next::{self};
 use crate::machine::run::RunState;
 use crate::machine::state::State;
 use crate::machine::step::{self, Input};
+use crate::machine::todo::Todo;
 use crate::model::budget;
 use crate::model::decimal::Exact;
 use crate::model::decision::{Answer, Patience};
@@ -20,6 +21,7 @@ use crate::model::value::{
     Action, Outcome, Recommendation, Task, TaskStatus, Verification, VerificationStatus, Vrc, VrcMode,
 };
 use crate::playbook;
+use crate::playbook::value::event::{StepBegan, StepFinished, VrcTaken};
 
 /// A declaration of this playbook; more can be added with [`Sim::declared`].
 pub const LOOP: &str = "playbook: value\ngoal: Greet people.\nspec: \"1.0\"\nhalting_certificates: [EXACT, CONVERGED]\nR_p: \"0.1\"\nagents:\n  a: { backend: anthropic, model: m }\n";
@@ -49,8 +51,8 @@ impl Sim {
     /// The same with more lines of loop.yaml, e.g. `value: { max_fix_attempts: 2 }`.
     pub fn working_with(more: &str) -> Self {
         let mut sim = Self::declared(&format!("{LOOP}{more}\n"), Patience::WAIT);
-        sim.run.value.gates = crate::model::value::Gate::ALL.into();
-        sim.run.value.steps_begun = FIRST_STEP;
+        sim.run.value_mut().gates = crate::model::value::Gate::ALL.into();
+        sim.run.value_mut().steps_begun = FIRST_STEP;
         sim.run.baseline.tree = Some(Digest::of(b"tree"));
         sim.run.baseline.residual = Some(None);
         sim.run.plan = Some(Digest::of(b"plan"));
@@ -76,7 +78,7 @@ impl Sim {
             patience,
         };
         let first = Stamped { seq: 0, ts: "t".into(), mono_ms: 0, boot: "b".into(), event: started.into() };
-        let mut sim = Self { run: fold::start(&first).unwrap(), events: Vec::new(), clock: 0 };
+        let mut sim = Self { run: playbook::start(&first).unwrap(), events: Vec::new(), clock: 0 };
         for (from, to) in [
             (State::Init, State::IntakeGoal),
             (State::IntakeGoal, State::NullCheck),
@@ -102,7 +104,7 @@ impl Sim {
 
     /// What the machine wants next.
     pub fn todo(&self) -> Todo {
-        next::next(&self.run, playbook::of(loop_file::Playbook::Value))
+        next::next(&self.run)
     }
 
     /// Folds one event; fails the test if it is not legal.
@@ -125,8 +127,8 @@ impl Sim {
     #[track_caller]
     pub fn proceed(&mut self) -> Vec<Event> {
         assert_eq!(self.todo(), Todo::Proceed);
-        let events = step::step(&self.run, playbook::of(loop_file::Playbook::Value), Input::Proceed);
-        assert!(!events.is_empty(), "the machine has nothing to say: {:?}", self.run.value.step);
+        let events = step::step(&self.run, Input::Proceed);
+        assert!(!events.is_empty(), "the machine has nothing to say: {:?}", self.run.value().step);
         for event in &events {
             self.record(event.clone());
         }
@@ -177,7 +179,7 @@ impl Sim {
         let mut rejected = Vec::new();
         for (number, report) in reports.into_iter().enumerate() {
             assert!(purpose.tools().contains(&report.tool()), "{purpose} has no {}", report.tool());
-            if let Err(why) = crate::machine::value::admit(&self.run, &report) {
+            if let Err(why) = crate::playbook::value::legal::admit(&self.run, &report) {
                 rejected.push(why);
                 continue;
             }
@@ -195,7 +197,7 @@ impl Sim {
 
     /// The result of a probe of the open step.
     pub fn probe(&mut self, probe: Probe, passes: bool) {
-        let phase = Phase::Step(self.run.value.step.as_ref().unwrap().number);
+        let phase = Phase::Step(self.run.value().step.as_ref().unwrap().number);
         self.record(ProbeStarted { phase, probe: probe.clone(), argv: vec!["x".into()] });
         self.record(ProbeFinished { phase, probe, result: result(passes) });
     }
@@ -212,11 +214,11 @@ impl Sim {
         let mut task = task(id);
         task.status = status;
         task.dependencies = dependencies.iter().map(|id| (*id).to_owned()).collect();
-        self.run.value.tasks.push(task);
+        self.run.value_mut().tasks.push(task);
     }
 
     pub fn verification(&mut self, id: &str, status: VerificationStatus) {
-        self.run.value.verifications.insert(id.to_owned(), verification(id, status));
+        self.run.value_mut().verifications.insert(id.to_owned(), verification(id, status));
     }
 }
 
@@ -225,7 +227,7 @@ impl Sim {
     /// A whole step that changed nothing but its outcome; its number.
     #[track_caller]
     pub fn step(&mut self, action: Action, outcome: Outcome) -> u32 {
-        let step = self.run.value.steps_begun;
+        let step = self.run.value().steps_begun;
         self.record(StepBegan { step, action, why: "a test wants it".into() });
         self.record(StepFinished { step, outcome, detail: String::new() });
         step
@@ -254,7 +256,7 @@ impl Sim {
     /// A value check that a step of its own made.
     #[track_caller]
     pub fn value(&mut self, mode: VrcMode, score: &str, recommendation: Recommendation) -> u32 {
-        let step = self.run.value.steps_begun;
+        let step = self.run.value().steps_begun;
         self.record(StepBegan { step, action: Action::Vrc { mode }, why: String::new() });
         self.record(VrcTaken { vrc: vrc(step, mode, score, recommendation) });
         self.record(StepFinished { step, outcome: Outcome::Neutral, detail: String::new() });

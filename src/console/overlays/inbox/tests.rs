@@ -10,7 +10,9 @@ use super::*;
 use crate::console::cmd::Load;
 use crate::console::scene::Link;
 use crate::engine::command::Command;
-use crate::machine::event::{AskedBy, DecisionAnswered, DecisionAsked, DecisionSettled, Event, ProbeEnd, ProbeResult};
+use crate::machine::event::{
+    AskedBy, DecisionAnswered, DecisionAsked, DecisionSettled, Event, IterationEvent, ProbeEnd, ProbeResult,
+};
 use crate::model::decision::{GuardFile, Severity, VisionIssue};
 use crate::model::digest::Digest;
 
@@ -217,7 +219,9 @@ fn a_pause_goes_on_only_when_its_check_passes() {
 fn the_output_of_a_real_check_is_shown() {
     let sample = crate::console::sample::Sample::demo();
     let failed = sample.events.iter().find_map(|stamped| match &stamped.event {
-        Event::ProbeFinished(probe) if !probe.result.end.passed() => Some(probe.result.clone()),
+        Event::Iteration(IterationEvent::ProbeFinished(probe)) if !probe.result.end.passed() => {
+            Some(probe.result.clone())
+        }
         _ => None,
     });
     let check = failed.unwrap();

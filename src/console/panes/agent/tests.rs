@@ -7,13 +7,13 @@ use crate::console::prose;
 use crate::console::sample::{Sample, scene, screen};
 use crate::console::theme::{Glyphs, Theme};
 use crate::engine::hub::{LiveKind, LiveText};
-use crate::machine::event::{Event, Text};
+use crate::machine::event::{CallEvent, Event, Text};
 use crate::machine::fold::{self, Stamped};
 use crate::machine::run::RunState;
 
 /// Everything that the feed would tell, with bodies.
 fn told(pane: &mut AgentPane, sample: &Sample, count: usize) -> RunState {
-    let mut state = fold::start(&sample.events[0]).unwrap();
+    let mut state = crate::playbook::start(&sample.events[0]).unwrap();
     for (index, stamped) in sample.events.iter().take(count).enumerate() {
         if index > 0 {
             fold::apply(&mut state, stamped).unwrap();
@@ -26,8 +26,8 @@ fn told(pane: &mut AgentPane, sample: &Sample, count: usize) -> RunState {
 
 fn body_of(sample: &Sample, stamped: &Stamped) -> Option<Vec<u8>> {
     match &stamped.event {
-        Event::LlmResponded(reply) => Some(sample.blobs.get(&reply.message).unwrap()),
-        Event::ToolFinished(finished) => match &finished.text {
+        Event::Call(CallEvent::LlmResponded(reply)) => Some(sample.blobs.get(&reply.message).unwrap()),
+        Event::Call(CallEvent::ToolFinished(finished)) => match &finished.text {
             Text::Blob(digest) => Some(sample.blobs.get(digest).unwrap()),
             Text::Inline(_) => None,
         },

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 
 use crate::evidence::render;
+use crate::machine::document::check_output_path;
 use crate::machine::document::{EVIDENCE_ROOT, iteration_dir, report_path};
 use crate::machine::event::{Phase, Probe};
 use crate::machine::iteration::Iteration;
-use crate::machine::measure::check_output_path;
 use crate::machine::run::RunState;
 use crate::model::learnings::SpecVersion;
 

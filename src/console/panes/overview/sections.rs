@@ -48,7 +48,7 @@ fn step_tag(run: &RunState, now: &Now<'_>) -> String {
         | Activity::Check { .. }
         | Activity::State(_) => false,
     };
-    match (run.open_gate(), &run.value.step) {
+    match (run.open_gate(), &run.value().step) {
         (Some((number, _)), _) if named => format!("[gate {number} of {}] ", Gate::ALL.len()),
         (Some((number, gate)), _) => format!("[gate {number} of {}: {}] ", Gate::ALL.len(), gate.title()),
         (None, Some(step)) if !named => format!("[{}] ", Safe::line(&step.action.to_string())),

@@ -4,11 +4,12 @@ use super::*;
 use crate::console::moment::{Moment, agent_at_work, asked, assert_harmless, rate_limited, sizes};
 use crate::console::sample::{Sample, scene, screen};
 use crate::console::theme::{Glyphs, Theme};
-use crate::machine::event::{RunHalted, Signal, StepBegan};
+use crate::machine::event::{RunHalted, Signal};
 use crate::machine::state::State;
 use crate::model::purpose::Purpose;
 use crate::model::stop::{ExitStatus, StopReason};
 use crate::model::value::{Action as ValueAction, Gate};
+use crate::playbook::value::event::StepBegan;
 use crate::playbook::value::testing::{Sim, started};
 
 fn pane(moment: &Moment) -> Overview {
@@ -182,7 +183,7 @@ fn a_value_run_names_its_gate_its_step_and_its_agent() {
     assert!(text.contains("reasoner: extract the vision [gate 2 of 16] "), "{text}");
 
     let mut sim = Sim::working();
-    let (step, action) = (sim.run.value.steps_begun, ValueAction::Execute { task: "T1".into() });
+    let (step, action) = (sim.run.value().steps_begun, ValueAction::Execute { task: "T1".into() });
     sim.record(StepBegan { step, action, why: String::new() });
     assert!(draw(&sim).contains("SPAWN_SUBAGENT [EXECUTE T1]"), "{}", draw(&sim));
     sim.record(started(&sim.run, Purpose::Execute, Some("T1\u{1b}[2J")));

@@ -6,7 +6,8 @@ use crate::console::sample::{Sample, scene, screen};
 use crate::console::theme::Glyphs;
 use crate::machine::event::GuardsTouched;
 use crate::machine::run::RunState;
-use items::{Since, items};
+use crate::model::plan_row::Since;
+use rows::rows;
 
 fn midway() -> RunState {
     let sample = Sample::demo();
@@ -17,8 +18,8 @@ fn drawn(plan: &Plan, run: &RunState, width: u16, height: u16, theme: &Theme) ->
     screen(width, height, |frame| plan.view(frame, frame.area(), &scene(run, theme)))
 }
 
-fn status(run: &RunState, id: &str) -> Status {
-    items(run).into_iter().find(|item| item.id.as_str() == id).unwrap().status
+fn status(run: &RunState, id: &str) -> RowStatus {
+    rows(run).into_iter().find(|item| item.id.as_str() == id).unwrap().status
 }
 
 #[test]
@@ -35,11 +36,14 @@ fn screens() {
 fn each_status_comes_from_facts() {
     let sample = Sample::demo();
     let fresh = sample.after(3);
-    assert_eq!(status(&fresh, "lowercase"), Status::NotJudged);
+    assert_eq!(status(&fresh, "lowercase"), RowStatus::NotJudged);
     let baseline = sample.after(sample.first("plan.written", 0));
-    assert_eq!((status(&baseline, "lowercase"), status(&baseline, "documented")), (Status::NotMet, Status::NotJudged));
+    assert_eq!(
+        (status(&baseline, "lowercase"), status(&baseline, "documented")),
+        (RowStatus::NotMet, RowStatus::NotJudged)
+    );
     let ended = sample.ended();
-    assert!(items(&ended).iter().all(|item| item.status == Status::Met && item.proof.is_some()));
+    assert!(rows(&ended).iter().all(|item| item.status == RowStatus::Met && item.proof.is_some()));
 }
 
 #[test]
@@ -53,8 +57,8 @@ fn green_with_changed_guards_is_not_accepted() {
     let finding = findings.iter_mut().find(|finding| finding.id == "trim").unwrap();
     finding.met = false;
     finding.why = "not accepted: tests/a.rs changed, which guards it".into();
-    assert_eq!(status(&run, "trim"), Status::NotAccepted);
-    assert_eq!(status(&run, "empty"), Status::Met);
+    assert_eq!(status(&run, "trim"), RowStatus::NotAccepted);
+    assert_eq!(status(&run, "empty"), RowStatus::Met);
     let mut plan = Plan::new();
     plan.cursor.set(3);
     let text = drawn(&plan, &run, 80, 20, &Theme::plain());
@@ -64,7 +68,7 @@ fn green_with_changed_guards_is_not_accepted() {
 #[test]
 fn since_is_the_beginning_of_the_latest_row() {
     let ended = Sample::demo().ended();
-    let since: Vec<_> = items(&ended).into_iter().map(|item| (item.id.to_string(), item.since.unwrap())).collect();
+    let since: Vec<_> = rows(&ended).into_iter().map(|item| (item.id.to_string(), item.since.unwrap())).collect();
     let of = |id: &str| since.iter().find(|(name, _)| name == id).unwrap().1;
     assert_eq!(of("trim"), Since::Iteration(3));
     assert_eq!(of("spaces"), Since::Iteration(2));
@@ -77,7 +81,7 @@ fn keys_move_search_copy_and_open_the_proof() {
     let scene = scene(&run, &theme);
     let mut plan = Plan::new();
     plan.search("DASH", &scene);
-    let at = |plan: &Plan| items(&run)[plan.cursor.at(6)].id.to_string();
+    let at = |plan: &Plan| rows(&run)[plan.cursor.at(6)].id.to_string();
     assert_eq!(at(&plan), "spaces");
     plan.act(Action::NextMatch, &scene);
     assert_eq!(at(&plan), "trim");

@@ -10,7 +10,7 @@ use crate::console::paint;
 use crate::console::scene::Scene;
 use crate::console::theme::{Role, Theme};
 use crate::console::widget;
-use crate::console::words::Topic;
+use crate::machine::words::Topic;
 
 use super::TimelinePane;
 use super::night::Doing;

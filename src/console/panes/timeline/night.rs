@@ -4,7 +4,7 @@
 //! also when old spans have been made coarser to bound their number.
 
 use crate::console::scene::millis_of;
-use crate::machine::event::Event;
+use crate::machine::event::{Event, RunEvent};
 use crate::machine::fold::Stamped;
 use crate::machine::run::RunState;
 use crate::machine::state::State;
@@ -95,7 +95,7 @@ impl Night {
         let at = millis_of(&stamped.ts).unwrap_or(self.last).max(self.last);
         if self.from.is_none() {
             self.from = Some(at);
-        } else if matches!(stamped.event, Event::RunResumed(_)) {
+        } else if matches!(stamped.event, Event::Run(RunEvent::RunResumed(_))) {
             self.add(Span { doing: Doing::Down, from: self.last, to: at });
         } else {
             for span in self.since_last(at).into_iter().flatten() {
@@ -249,7 +249,7 @@ mod tests {
     fn night(count: usize, then: Vec<(i64, Event)>) -> Night {
         let sample = Sample::demo();
         let mut night = Night::default();
-        let mut state = fold::start(&sample.events[0]).unwrap();
+        let mut state = crate::playbook::start(&sample.events[0]).unwrap();
         let mut last = sample.events[0].clone();
         for (index, stamped) in sample.events.iter().take(count).enumerate() {
             if index > 0 {

@@ -7,7 +7,7 @@ use crate::machine::fold;
 use crate::machine::run::RunState;
 
 fn told(pane: &mut TimelinePane, sample: &Sample, count: usize) -> RunState {
-    let mut state = fold::start(&sample.events[0]).unwrap();
+    let mut state = crate::playbook::start(&sample.events[0]).unwrap();
     for (index, stamped) in sample.events.iter().take(count).enumerate() {
         if index > 0 {
             fold::apply(&mut state, stamped).unwrap();

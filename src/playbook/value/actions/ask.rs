@@ -5,8 +5,8 @@
 
 use crate::machine::event::{DecisionAsked, Event};
 use crate::machine::run::RunState;
-use crate::machine::value::OpenStep;
 use crate::model::decision::{Answer, MAX_DECISIONS, Request};
+use crate::playbook::value::state::OpenStep;
 
 /// The longest text that goes into a question.
 pub const MAX_ASKED: usize = 4_000;

@@ -6,13 +6,14 @@
 //! Invariants: every failing verification is corrected at most once and then given up, also when the reasoner brings
 //! nothing, so that correcting ends; what passes stays as it is; only a rollback makes a done task pending again.
 
-use crate::machine::event::{Event, GitFinished, GitOperation, TaskPut, VerificationPut};
-use crate::machine::next::{Effect, Todo};
+use crate::machine::event::{Event, GitFinished, GitOperation};
 use crate::machine::run::RunState;
-use crate::machine::value::{Checkpoint, OpenStep};
+use crate::machine::todo::{Effect, Todo};
 use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::tools::{CorrectionAction, CourseCorrection, Structured};
 use crate::model::value::{Action, Outcome, Task, TaskStatus, Verification, VerificationStatus};
+use crate::playbook::value::event::{TaskPut, VerificationPut};
+use crate::playbook::value::state::{Checkpoint, OpenStep};
 
 use crate::playbook::value::{finished, monitor};
 
@@ -75,7 +76,7 @@ fn plan_change(step: &OpenStep) -> Change {
 }
 
 fn close(run: &RunState, step: &OpenStep, change: Change, detail: &str) -> Vec<Event> {
-    let verifications = run.value.verifications.values();
+    let verifications = run.value().verifications.values();
     let mut events: Vec<Event> = verifications.filter_map(|one| after_correction(run, one, change)).collect();
     events.push(end(step, change, detail));
     events
@@ -136,18 +137,17 @@ fn restored(step: &OpenStep) -> Option<&GitFinished> {
 
 /// The place to go back to, or why there is none.
 fn goal<'a>(run: &'a RunState, correction: &CourseCorrection) -> Result<&'a Checkpoint, String> {
-    let git = &run.value.git;
     let most = run.value_settings().max_rollbacks;
-    if git.facts.as_ref().is_none_or(|facts| facts.branch.is_none()) {
+    if run.git.branch().is_none() {
         return Err("there is no branch of the run's own to roll back".to_owned());
     }
-    if git.restores >= most {
+    if run.value().restores >= most {
         return Err(format!("{most} rollback(s) are all a run may have"));
     }
     // A finished slice was shown to a person: what is behind it stays.
-    let boundary = run.value.log.iter().rev().find(|one| matches!(one.action, Action::EpicBoundary { .. }));
+    let boundary = run.value().log.iter().rev().find(|one| matches!(one.action, Action::EpicBoundary { .. }));
     let first = boundary.map_or(0, |record| record.step);
-    let mut reachable = git.checkpoints.iter().rev().filter(|checkpoint| checkpoint.step >= first);
+    let mut reachable = run.value().checkpoints.iter().rev().filter(|checkpoint| checkpoint.step >= first);
     let named = correction.rollback_to_checkpoint.as_deref().map(str::trim).filter(|label| !label.is_empty());
     match named {
         Some(label) => reachable
@@ -169,12 +169,12 @@ fn decide_rollback(run: &RunState, step: &OpenStep, correction: &CourseCorrectio
     let GitOperation::Restore { commit, .. } = &done.operation else {
         return close(run, step, Change::Nothing, "nothing was put back");
     };
-    let Some(checkpoint) = run.value.git.checkpoints.iter().rev().find(|one| one.commit == *commit) else {
+    let Some(checkpoint) = run.value().checkpoints.iter().rev().find(|one| one.commit == *commit) else {
         return close(run, step, Change::Nothing, "the checkpoint that was put back is not known");
     };
-    let undone = run.value.tasks_with(TaskStatus::Done).filter(|task| !checkpoint.tasks_done.contains(&task.id));
+    let undone = run.value().tasks_with(TaskStatus::Done).filter(|task| !checkpoint.tasks_done.contains(&task.id));
     let mut events: Vec<Event> = undone.map(|task| task_after_rollback(task, checkpoint)).collect();
-    let verifications = run.value.verifications.values();
+    let verifications = run.value().verifications.values();
     events.extend(verifications.filter_map(|one| verification_after_rollback(one, checkpoint)));
     events.push(end(step, Change::Plan, &format!("rolled back to {}: {reason}", checkpoint.label)));
     events
@@ -237,7 +237,7 @@ fn next_in_regeneration(run: &RunState, step: &OpenStep) -> Option<Todo> {
 /// Checks that fail or were given up; those that pass are never made anew.
 fn replaceable(run: &RunState) -> Vec<&str> {
     let stuck = |one: &&Verification| matches!(one.status, VerificationStatus::Failed | VerificationStatus::Blocked);
-    run.value.verifications.values().filter(stuck).map(|one| one.id.as_str()).collect()
+    run.value().verifications.values().filter(stuck).map(|one| one.id.as_str()).collect()
 }
 
 /// Times an agent wrote checks, in whatever step.
@@ -258,7 +258,7 @@ fn decide_regeneration(run: &RunState, step: &OpenStep, reason: &str) -> Vec<Eve
         return close(run, step, plan_change(step), &format!("no new checks: {why}"));
     };
     let replaced: Vec<&str> = call.subject.as_deref().unwrap_or_default().split(',').collect();
-    let anew = replaced.iter().filter_map(|id| run.value.verifications.get(*id));
+    let anew = replaced.iter().filter_map(|id| run.value().verifications.get(*id));
     let anew: Vec<&Verification> = anew.filter(|one| one.status == VerificationStatus::Pending).collect();
     let change = if anew.is_empty() { plan_change(step) } else { Change::Plan };
     let mut events: Vec<Event> = anew

@@ -7,17 +7,19 @@ mod exit_gate;
 mod housekeeping;
 mod pause;
 
+use crate::playbook::value::event::ValueEvent;
 use serde_json::{Value, json};
 
-use crate::machine::event::{AgentEnd, Event, GitFacts, GitFinished, GitOperation, StepBegan, StepFinished};
-use crate::machine::next::{Effect, Todo};
+use crate::machine::event::{AgentEnd, Event, GitFacts, GitFinished, GitOperation};
+use crate::machine::todo::{Effect, Todo};
 use crate::model::purpose::Tool;
 use crate::model::value::tools::Structured;
 use crate::model::value::{Action, Task, TaskStatus, Verification};
+use crate::playbook::value::event::{StepBegan, StepFinished};
 use crate::playbook::value::testing::{Sim, report};
 
 fn begin(sim: &mut Sim, action: Action) {
-    let step = sim.run.value.steps_begun;
+    let step = sim.run.value().steps_begun;
     sim.record(StepBegan { step, action, why: String::new() });
 }
 
@@ -26,12 +28,12 @@ fn begin(sim: &mut Sim, action: Action) {
 fn finish(sim: &mut Sim) -> StepFinished {
     for _ in 0..5 {
         for event in sim.proceed() {
-            if let Event::StepFinished(finished) = event {
-                return finished;
+            if let Some(ValueEvent::StepFinished(finished)) = event.work() {
+                return finished.clone();
             }
         }
     }
-    panic!("the step does not end: {:?}", sim.run.value.step);
+    panic!("the step does not end: {:?}", sim.run.value().step);
 }
 
 fn failed() -> AgentEnd {
@@ -59,15 +61,15 @@ fn add(id: &str, description: &str) -> Structured {
 }
 
 fn status(sim: &Sim, task: &str) -> TaskStatus {
-    sim.run.value.task(task).unwrap().status
+    sim.run.value().task(task).unwrap().status
 }
 
 fn check<'a>(sim: &'a Sim, id: &str) -> &'a Verification {
-    &sim.run.value.verifications[id]
+    &sim.run.value().verifications[id]
 }
 
 fn tasks_like<'a>(sim: &'a Sim, prefix: &str) -> Vec<&'a Task> {
-    sim.run.value.tasks.iter().filter(|task| task.id.starts_with(prefix)).collect()
+    sim.run.value().tasks.iter().filter(|task| task.id.starts_with(prefix)).collect()
 }
 
 /// The repository as it is once the run has a branch of its own.

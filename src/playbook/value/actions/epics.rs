@@ -4,14 +4,15 @@
 //! vision (a gate does). Invariant: silence is no answer; only the bare words `proceed` and `stop` mean that,
 //! everything else is a wish for the next slice.
 
-use crate::machine::event::{EpicPut, EpicStatus, Event, TaskPut};
-use crate::machine::next::Todo;
+use crate::machine::event::Event;
 use crate::machine::run::RunState;
-use crate::machine::value::OpenStep;
+use crate::machine::todo::Todo;
 use crate::model::decision::{Answer, Request};
 use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::tools::{EpicSummary, Structured};
 use crate::model::value::{Outcome, Task, TaskStatus};
+use crate::playbook::value::event::{EpicPut, EpicStatus, TaskPut};
+use crate::playbook::value::state::OpenStep;
 
 use crate::playbook::value::finished;
 
@@ -30,7 +31,7 @@ pub fn next(run: &RunState, step: &OpenStep, epic: u32) -> Option<Todo> {
 }
 
 pub fn decide(run: &RunState, step: &OpenStep, epic: u32) -> Vec<Event> {
-    let Some(current) = run.value.epics.iter().find(|one| one.epic == epic) else {
+    let Some(current) = run.value().epics.iter().find(|one| one.epic == epic) else {
         return vec![finished(step, Outcome::NoProgress, format!("there is no epic {}", epic + 1))];
     };
     if let Some(begun) = begun(run, epic) {
@@ -75,17 +76,17 @@ fn call(purpose: Purpose, epic: u32) -> Todo {
 
 /// Epics behind this one that are not begun.
 fn following(run: &RunState, epic: u32) -> impl Iterator<Item = &EpicPut> {
-    run.value.epics.iter().filter(move |one| one.epic > epic && one.status == EpicStatus::Pending)
+    run.value().epics.iter().filter(move |one| one.epic > epic && one.status == EpicStatus::Pending)
 }
 
 /// The epic that this boundary led into.
 fn begun(run: &RunState, epic: u32) -> Option<&EpicPut> {
-    run.value.current_epic().filter(|one| one.epic > epic)
+    run.value().current_epic().filter(|one| one.epic > epic)
 }
 
 /// Tasks that were planned in this step.
 fn planned<'a>(run: &'a RunState, step: &'a OpenStep) -> impl Iterator<Item = &'a Task> {
-    run.value.tasks.iter().filter(|task| task.created_in == step.number)
+    run.value().tasks.iter().filter(|task| task.created_in == step.number)
 }
 
 fn close(run: &RunState, step: &OpenStep, begun: &EpicPut) -> Vec<Event> {
@@ -147,7 +148,7 @@ impl Feedback {
 /// Epics that are not begun are skipped, and what was planned for them is out of scope.
 fn leave_out(run: &RunState, skipped: &[&EpicPut]) -> Vec<Event> {
     let of_skipped = |task: &&Task| task.is_open() && skipped.iter().any(|epic| task.epic == Some(epic.epic));
-    let tasks = run.value.tasks.iter().filter(of_skipped).map(|task| {
+    let tasks = run.value().tasks.iter().filter(of_skipped).map(|task| {
         let task = Task { status: TaskStatus::Descoped, ..task.clone() };
         Event::from(TaskPut { task: Box::new(task), why: "its epic is left out".to_owned() })
     });
@@ -156,7 +157,7 @@ fn leave_out(run: &RunState, skipped: &[&EpicPut]) -> Vec<Event> {
 }
 
 fn question(run: &RunState, step: &OpenStep, current: &EpicPut, following: &EpicPut) -> Request {
-    let of = run.value.epics.len();
+    let of = run.value().epics.len();
     let mut text = format!("Epic {} of {of} is done: {}.\n", current.epic + 1, current.title.trim());
     match summary(step) {
         Some(summary) => {

@@ -4,12 +4,12 @@
 //! (the evaluator does), mending. Invariant: an evaluation is never progress.
 
 use crate::machine::event::{AgentEnd, Event};
-use crate::machine::next::Todo;
 use crate::machine::run::RunState;
-use crate::machine::value::OpenStep;
+use crate::machine::todo::Todo;
 use crate::model::purpose::Purpose;
 use crate::model::value::tools::{EvalFinding, Structured};
 use crate::model::value::{GapSeverity, Outcome, TaskSource};
+use crate::playbook::value::state::OpenStep;
 
 use crate::playbook::value::finished;
 

@@ -6,15 +6,15 @@
 //! Invariants: one builder call for each step; every attempt that does not finish the task costs a retry, and the
 //! last one blocks it, so a task is tried at most `max_task_retries` times between two corrections of the course.
 
-use crate::machine::entry::describe_end;
-use crate::machine::event::{Event, GitOperation, Probe, TaskPut};
-use crate::machine::next::{Effect, Todo};
+use crate::machine::event::{Event, GitOperation, Probe};
 use crate::machine::run::RunState;
-use crate::machine::value::OpenStep;
+use crate::machine::todo::{Effect, Todo};
 use crate::model::purpose::Purpose;
 use crate::model::value::plan::HUMAN_ACTION;
 use crate::model::value::tools::{HumanActionRequest, Structured, TaskComplete};
 use crate::model::value::{Outcome, Task, TaskStatus, VerificationStatus};
+use crate::playbook::value::event::TaskPut;
+use crate::playbook::value::state::OpenStep;
 
 use crate::playbook::value::finished;
 
@@ -28,7 +28,7 @@ const MAX_REASON: usize = 400;
 const MAX_FILES: usize = 100;
 
 pub fn next(run: &RunState, step: &OpenStep, id: &str) -> Option<Todo> {
-    let task = run.value.task(id).filter(|task| task.status == TaskStatus::InProgress)?;
+    let task = run.value().task(id).filter(|task| task.status == TaskStatus::InProgress)?;
     if step.calls_for(Purpose::Execute) == 0 {
         let (purpose, subject) = (Purpose::Execute, Some(id.to_owned()));
         return Some(Todo::StartAgent { purpose, paraphrase: None, subject });
@@ -42,14 +42,14 @@ pub fn next(run: &RunState, step: &OpenStep, id: &str) -> Option<Todo> {
     if failed_check(task, step).is_some() {
         return None;
     }
-    let passed = run.value.verifications.values().filter(|one| one.status == VerificationStatus::Passed);
+    let passed = run.value().verifications.values().filter(|one| one.status == VerificationStatus::Passed);
     missing(step, passed.map(|one| Probe::Verification(one.id.clone())).collect()).or_else(|| {
         git_once(run, step, GitOperation::Commit { what: format!("task {id}") }).map(Effect::Git).map(Todo::Effect)
     })
 }
 
 pub fn decide(run: &RunState, step: &OpenStep, id: &str) -> Vec<Event> {
-    let Some(task) = run.value.task(id) else {
+    let Some(task) = run.value().task(id) else {
         return vec![finished(step, Outcome::NoProgress, format!("there is no task {id}"))];
     };
     match task.status {
@@ -71,7 +71,7 @@ pub fn decide(run: &RunState, step: &OpenStep, id: &str) -> Vec<Event> {
 
 /// A task that was in progress is pending again.
 pub fn put_back(run: &RunState, id: &str, why: &str) -> Option<Event> {
-    let task = run.value.task(id).filter(|task| task.status == TaskStatus::InProgress)?;
+    let task = run.value().task(id).filter(|task| task.status == TaskStatus::InProgress)?;
     let mut task = task.clone();
     task.status = TaskStatus::Pending;
     Some(put(task, why))
@@ -109,7 +109,7 @@ fn close(run: &RunState, step: &OpenStep, task: &Task) -> Vec<Event> {
         },
         Attempt::NeedsPerson(request) => wait_for_person(step, task, request),
         Attempt::Nothing => {
-            let end = step.last_call(Purpose::Execute).map_or_else(String::new, |call| describe_end(&call.end));
+            let end = step.last_call(Purpose::Execute).map_or_else(String::new, |call| call.end.describe());
             not_done(run, step, task, format!("the builder {end}"))
         }
     }
@@ -128,7 +128,7 @@ fn done(run: &RunState, step: &OpenStep, task: &Task, complete: &TaskComplete) -
     let proof = if task.check.is_some() { "its check passes" } else { "the builder says so" };
     let mut events = vec![put(task, proof)];
 
-    let broken: Vec<_> = run.value.verifications.values().filter(|one| qc::fails_in(step, &one.id)).collect();
+    let broken: Vec<_> = run.value().verifications.values().filter(|one| qc::fails_in(step, &one.id)).collect();
     for verification in &broken {
         events.extend(verification_put(step, verification, format!("task {id} broke it")));
     }

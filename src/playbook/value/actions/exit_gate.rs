@@ -6,12 +6,9 @@
 //! Invariants: nothing is carried forward here; every verification runs, those that were given up too; a judge that
 //! does not report, or reports debt, keeps the gate shut; gaps become tasks on the first attempt only.
 
-use crate::machine::event::{
-    AgentEnd, EpicPut, EpicStatus, Event, GitOperation, Probe, ProbeEnd, ProbeResult, VerificationPut, VrcTaken,
-};
-use crate::machine::next::{Effect, Todo};
+use crate::machine::event::{AgentEnd, Event, GitOperation, Probe, ProbeEnd, ProbeResult};
 use crate::machine::run::RunState;
-use crate::machine::value::OpenStep;
+use crate::machine::todo::{Effect, Todo};
 use crate::model::certificate::CertificateKind;
 use crate::model::criterion::Proof;
 use crate::model::decimal::Exact;
@@ -20,6 +17,8 @@ use crate::model::value::tools::{Structured, VrcReport};
 use crate::model::value::{
     GapSeverity, Outcome, Recommendation, TaskSource, Verification, VerificationStatus, Vrc, VrcMode,
 };
+use crate::playbook::value::event::{EpicPut, EpicStatus, VerificationPut, VrcTaken};
+use crate::playbook::value::state::OpenStep;
 
 use crate::playbook::value::finished;
 
@@ -52,7 +51,7 @@ pub fn next(run: &RunState, step: &OpenStep) -> Option<Todo> {
         return Some(Todo::call(Purpose::CriticalEval));
     }
     let evaluated = evaluated(step, &Evaluation::of(run, step)).is_ok();
-    let branch = run.value.git.facts.as_ref().is_some_and(|facts| facts.branch.is_some());
+    let branch = run.git.facts.as_ref().is_some_and(|facts| facts.branch.is_some());
     (evaluated && branch && step.git.is_empty())
         .then(|| Todo::Effect(Effect::Git(GitOperation::Checkpoint { label: LABEL.to_owned() })))
 }
@@ -80,7 +79,7 @@ pub fn decide(run: &RunState, step: &OpenStep) -> Vec<Event> {
         events.push(shut(step, &why));
         return events;
     }
-    events.extend(run.value.current_epic().map(|epic| {
+    events.extend(run.value().current_epic().map(|epic| {
         let done = EpicPut { status: EpicStatus::Completed, ..epic.clone() };
         Event::from(done)
     }));
@@ -94,29 +93,29 @@ fn shut(step: &OpenStep, why: &str) -> Event {
 
 /// What is known to be missing before anything runs.
 fn unfinished(run: &RunState) -> Option<String> {
-    let open = list(run.value.tasks.iter().filter(|task| task.is_open()).map(|task| task.id.as_str()));
+    let open = list(run.value().tasks.iter().filter(|task| task.is_open()).map(|task| task.id.as_str()));
     if !open.is_empty() {
         return Some(format!("tasks are not finished: {open}"));
     }
-    let waiting = run.value.epics.iter().filter(|epic| epic.status == EpicStatus::Pending).count();
+    let waiting = run.value().epics.iter().filter(|epic| epic.status == EpicStatus::Pending).count();
     if waiting > 0 {
         return Some(format!("{waiting} epic(s) are not begun"));
     }
-    let tries = run.value.steps_of("GENERATE_QC");
+    let tries = run.value().steps_of("GENERATE_QC");
     let most = run.value_settings().max_qc_generations;
-    if run.value.verifications.is_empty() && u32::try_from(tries).unwrap_or(u32::MAX) < most {
+    if run.value().verifications.is_empty() && u32::try_from(tries).unwrap_or(u32::MAX) < most {
         return Some(format!("there is no check at all, and only {tries} of {most} tries to write some were made"));
     }
     let declared = run.criteria.iter().any(|criterion| matches!(criterion.proof, Proof::Check { .. }));
     // No certificate is issued for words alone, so nobody need be asked for theirs.
-    (run.value.verifications.is_empty() && !declared)
+    (run.value().verifications.is_empty() && !declared)
         .then(|| format!("no check exists after {tries} tries to write some, and no criterion has one"))
 }
 
 // 1: the sweep.
 
 fn missing_probes(run: &RunState, step: &OpenStep) -> Vec<Probe> {
-    let probes = run.value.verifications.keys().map(|id| Probe::Verification(id.clone()));
+    let probes = run.value().verifications.keys().map(|id| Probe::Verification(id.clone()));
     probes.filter(|probe| !step.probes.contains_key(probe)).collect()
 }
 
@@ -126,7 +125,7 @@ fn result<'a>(step: &'a OpenStep, id: &str) -> Option<&'a ProbeResult> {
 
 fn swept(run: &RunState, step: &OpenStep) -> Result<(), String> {
     let passed = |id: &String| result(step, id).is_some_and(|result| result.end.passed());
-    let failing = run.value.verifications.values().filter(|one| !passed(&one.id));
+    let failing = run.value().verifications.values().filter(|one| !passed(&one.id));
     let failing: Vec<String> = failing
         .map(|one| {
             let given_up = if one.status == VerificationStatus::Blocked { " (given up)" } else { "" };
@@ -140,7 +139,7 @@ fn swept(run: &RunState, step: &OpenStep) -> Result<(), String> {
 }
 
 fn sweep_results(run: &RunState, step: &OpenStep) -> Vec<Event> {
-    let verifications = run.value.verifications.values();
+    let verifications = run.value().verifications.values();
     let results = verifications.filter_map(|one| Some((one, result(step, &one.id)?)));
     results.filter_map(|(one, result)| after_sweep(step, one, result)).collect()
 }
@@ -207,13 +206,13 @@ fn near_enough(run: &RunState, score: Exact) -> Result<(), String> {
 /// The judgement as a full value check; one that cannot be read is none.
 fn value_check(run: &RunState, step: &OpenStep) -> Option<Event> {
     let vrc = Vrc::reported(step.number, VrcMode::Full, report(step)?)?;
-    let known = run.value.latest_vrc().is_some_and(|latest| latest.step == step.number);
+    let known = run.value().latest_vrc().is_some_and(|latest| latest.step == step.number);
     (!known).then(|| VrcTaken { vrc }.into())
 }
 
 /// On the first attempt the debt becomes work; later ones would only feed themselves.
 fn gap_tasks(run: &RunState, step: &OpenStep) -> FollowUp {
-    let attempt = run.value.exit_gate_attempts;
+    let attempt = run.value().exit_gate_attempts;
     let Some(report) = report(step).filter(|_| attempt <= 1) else { return FollowUp::default() };
     let debt = report.gaps.iter().enumerate().filter(|(_, gap)| is_debt(gap.severity));
     let wanted = debt.filter_map(|(number, gap)| Wanted::of_gap(&format!("EG-{attempt}"), number + 1, gap));
@@ -240,8 +239,8 @@ fn evaluated(step: &OpenStep, evaluation: &Evaluation) -> Result<(), String> {
 // 4: the end.
 
 fn passed_words(run: &RunState, step: &OpenStep) -> String {
-    let checks = match run.value.verifications.len() {
-        0 => format!("no check exists after {} tries to write some", run.value.steps_of("GENERATE_QC")),
+    let checks = match run.value().verifications.len() {
+        0 => format!("no check exists after {} tries to write some", run.value().steps_of("GENERATE_QC")),
         count => format!("{count} check(s) pass"),
     };
     let score = report(step).map_or_else(String::new, |report| format!("value score {}", report.value_score));

@@ -7,14 +7,14 @@
 //! aimed at has one attempt more, even if it passes now and another one fails for it: two checks that break each other
 //! run out of attempts like any other.
 
-use crate::machine::entry::describe_end;
-use crate::machine::event::{AgentEnd, Event, GitOperation, Probe, VerificationPut};
-use crate::machine::next::{Effect, Todo};
+use crate::machine::event::{AgentEnd, Event, GitOperation, Probe};
 use crate::machine::run::RunState;
-use crate::machine::value::OpenStep;
+use crate::machine::todo::{Effect, Todo};
 use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::tools::{RootCause, Structured};
 use crate::model::value::{Outcome, Task, Verification, VerificationStatus};
+use crate::playbook::value::event::VerificationPut;
+use crate::playbook::value::state::OpenStep;
 
 use crate::playbook::value::finished;
 
@@ -80,7 +80,7 @@ pub fn decide(run: &RunState, step: &OpenStep, verifications: &[String]) -> Vec<
         detail = format!("undone: {now} of {before} checks passed after the fix of {}", aim.named());
     }
     if let Some(call) = step.last_call(Purpose::Fix).filter(|call| call.end != AgentEnd::Reported) {
-        detail.push_str(&format!("; the fixer {}", describe_end(&call.end)));
+        detail.push_str(&format!("; the fixer {}", call.end.describe()));
     }
     let outcome = if now > before { Outcome::Progress } else { Outcome::NoProgress };
     events.push(finished(step, outcome, detail));
@@ -115,7 +115,7 @@ fn aim(run: &RunState, step: &OpenStep, failing: &[&Verification]) -> Aim {
         Some(Structured::ReportTriage(triage)) => &triage.root_causes,
         _ => &[],
     };
-    let undone = &run.value.undone_causes;
+    let undone = &run.value().undone_causes;
     let undone = &undone[..undone.len().saturating_sub(undone_here(step))];
     let aims = causes.iter().filter_map(|cause| {
         let hit = failing.iter().filter(|one| cause.affected_tests.iter().any(|id| id.trim() == one.id));
@@ -133,14 +133,14 @@ fn everything(failing: &[&Verification]) -> Aim {
 }
 
 fn failing<'a>(run: &'a RunState, verifications: &[String]) -> Vec<&'a Verification> {
-    let known = verifications.iter().filter_map(|id| run.value.verifications.get(id));
+    let known = verifications.iter().filter_map(|id| run.value().verifications.get(id));
     known.filter(|one| one.status == VerificationStatus::Failed).collect()
 }
 
 /// Everything that has a verdict which a fix may change.
 fn suite(run: &RunState) -> impl Iterator<Item = &Verification> {
     let judged = |one: &&Verification| matches!(one.status, VerificationStatus::Passed | VerificationStatus::Failed);
-    run.value.verifications.values().filter(judged)
+    run.value().verifications.values().filter(judged)
 }
 
 fn passing(run: &RunState, step: &OpenStep) -> usize {
@@ -185,7 +185,7 @@ fn tried(verification: &Verification) -> Verification {
 /// A fixer that needs a person blocks the task it names, where there is one to be done; else its request is only kept.
 fn person_asked(run: &RunState, step: &OpenStep) -> Option<Event> {
     let Some(Structured::RequestHumanAction(request)) = step.last_report(Tool::RequestHumanAction) else { return None };
-    let task = run.value.task(&request.blocked_task_id).filter(|task: &&Task| task.is_open())?;
+    let task = run.value().task(&request.blocked_task_id).filter(|task: &&Task| task.is_open())?;
     Some(execute::put(execute::blocked_for_person(task, request), "the fixer needs a person"))
 }
 

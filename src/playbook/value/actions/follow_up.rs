@@ -4,12 +4,13 @@
 //! Not its role: which findings deserve a task. Invariant: deciding again after a crash names the same tasks and
 //! makes none twice; what is refused is named, never lost in silence.
 
-use crate::machine::event::{Event, TaskPut};
+use crate::machine::event::Event;
 use crate::machine::run::RunState;
-use crate::machine::value::OpenStep;
 use crate::model::value::guard::{self, Mutation};
 use crate::model::value::tools::{ManageTask, TaskAction};
 use crate::model::value::{Gap, TaskSource};
+use crate::playbook::value::event::TaskPut;
+use crate::playbook::value::state::OpenStep;
 
 use super::ask::cut;
 
@@ -65,7 +66,7 @@ impl FollowUp {
 /// Makes tasks of suggestions, each judged against the plan with those before it.
 pub fn tasks(run: &RunState, step: &OpenStep, source: TaskSource, wanted: &[Wanted], why: &str) -> FollowUp {
     let settings = run.value_settings();
-    let mut plan = run.value.tasks.clone();
+    let mut plan = run.value().tasks.clone();
     let mut follow_up = FollowUp::default();
     for one in wanted {
         if follow_up.made.contains(&one.id) {
@@ -101,7 +102,7 @@ pub fn tasks(run: &RunState, step: &OpenStep, source: TaskSource, wanted: &[Want
         match guard::judge(&plan, settings, source, step.number, &wish) {
             Ok(Mutation::Add(mut task)) => {
                 // Work that a slice of the vision brought about belongs to that slice.
-                task.epic = run.value.current_epic().map(|epic| epic.epic);
+                task.epic = run.value().current_epic().map(|epic| epic.epic);
                 plan.push((*task).clone());
                 follow_up.made.push(one.id.clone());
                 follow_up.events.push(TaskPut { task, why: why.to_owned() }.into());

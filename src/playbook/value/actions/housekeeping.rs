@@ -5,14 +5,15 @@
 //! Invariants: none of it is progress; an evaluator that does not report changes no number; tasks made here are few
 //! and never compete with planned ones; no limit is raised.
 
-use crate::machine::event::{AgentEnd, Event, TaskPut, VrcTaken};
-use crate::machine::next::Todo;
+use crate::machine::event::{AgentEnd, Event};
 use crate::machine::run::RunState;
-use crate::machine::value::OpenStep;
+use crate::machine::todo::Todo;
 use crate::model::decimal::Exact;
 use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::tools::{Coherence, CoherenceReport, StrategyAction, StrategyChange, Structured};
 use crate::model::value::{GapSeverity, Outcome, Recommendation, Task, TaskSource, TaskStatus, Vrc, VrcMode};
+use crate::playbook::value::event::{TaskPut, VrcTaken};
+use crate::playbook::value::state::OpenStep;
 
 use crate::playbook::value::finished;
 
@@ -37,7 +38,7 @@ pub fn next_vrc(_run: &RunState, step: &OpenStep, mode: VrcMode) -> Option<Todo>
 }
 
 pub fn decide_vrc(run: &RunState, step: &OpenStep, mode: VrcMode) -> Vec<Event> {
-    let taken = run.value.latest_vrc().filter(|latest| latest.step == step.number);
+    let taken = run.value().latest_vrc().filter(|latest| latest.step == step.number);
     let vrc = taken.cloned().or_else(|| reported_vrc(step, mode)).unwrap_or_else(|| carried(run, step, mode));
     let tasks = gap_tasks(run, step, &vrc);
     let carried =
@@ -73,7 +74,7 @@ fn carried(run: &RunState, step: &OpenStep, mode: VrcMode) -> Vrc {
         summary: "no value check has been reported".to_owned(),
         carried: true,
     };
-    match run.value.latest_vrc() {
+    match run.value().latest_vrc() {
         Some(latest) => Vrc {
             step: step.number,
             mode,
@@ -90,7 +91,7 @@ fn carried(run: &RunState, step: &OpenStep, mode: VrcMode) -> Vrc {
 fn gap_tasks(run: &RunState, step: &OpenStep, vrc: &Vrc) -> FollowUp {
     let planned =
         |task: &Task| task.source.is_planned() && matches!(task.status, TaskStatus::Pending | TaskStatus::InProgress);
-    if vrc.mode != VrcMode::Full || vrc.carried || run.value.tasks.iter().any(planned) {
+    if vrc.mode != VrcMode::Full || vrc.carried || run.value().tasks.iter().any(planned) {
         return FollowUp::default();
     }
     let grave = vrc.gaps.iter().enumerate().filter(|(_, gap)| gap.severity >= GapSeverity::Blocking);
@@ -112,7 +113,7 @@ pub fn decide_plan_health(run: &RunState, step: &OpenStep) -> Vec<Event> {
     }
     let unseen = |task: &&Task| !task.source.is_planned() && !task.health_checked && task.created_in != step.number;
     let mut events: Vec<Event> = run
-        .value
+        .value()
         .tasks
         .iter()
         .filter(unseen)

@@ -6,15 +6,16 @@
 //! Invariants: a pause is neither progress nor the lack of it; nothing is taken as done that nobody said is done;
 //! a word of a person raises no limit.
 
-use crate::machine::event::{Event, TaskPut};
-use crate::machine::next::Todo;
+use crate::machine::event::Event;
 use crate::machine::run::RunState;
-use crate::machine::value::OpenStep;
+use crate::machine::todo::Todo;
 use crate::model::decision::{Answer, Request};
 use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::plan::HUMAN_ACTION;
 use crate::model::value::tools::{HumanActionRequest, Structured};
 use crate::model::value::{Outcome, Task, TaskStatus};
+use crate::playbook::value::event::TaskPut;
+use crate::playbook::value::state::OpenStep;
 
 use crate::playbook::value::finished;
 
@@ -43,12 +44,12 @@ pub fn decide(run: &RunState, step: &OpenStep) -> Vec<Event> {
 
 /// The first task that waits for a person.
 fn awaited(run: &RunState) -> Option<&Task> {
-    run.value.tasks.iter().find(|task| task.needs_person())
+    run.value().tasks.iter().find(|task| task.needs_person())
 }
 
 /// Every task that waits for the same.
 fn waiting<'a>(run: &'a RunState, task: &'a Task) -> impl Iterator<Item = &'a Task> {
-    run.value.tasks.iter().filter(|one| one.needs_person() && one.blocked_reason == task.blocked_reason)
+    run.value().tasks.iter().filter(|one| one.needs_person() && one.blocked_reason == task.blocked_reason)
 }
 
 /// What was asked for in so many words: in this step, or by the call that blocked the task.
@@ -59,7 +60,7 @@ fn request<'a>(run: &'a RunState, step: &'a OpenStep, task: &Task) -> Option<&'a
     let blocked_it = |request: &&HumanActionRequest| {
         request.blocked_task_id == task.id && blocked_for_person(task, request).blocked_reason == task.blocked_reason
     };
-    run.value.human_requests.iter().rev().find(blocked_it)
+    run.value().human_requests.iter().rev().find(blocked_it)
 }
 
 fn decide_action(run: &RunState, step: &OpenStep, task: &Task) -> Vec<Event> {
@@ -136,10 +137,10 @@ fn decide_word(run: &RunState, step: &OpenStep) -> Vec<Event> {
 
 fn problem(run: &RunState) -> String {
     use crate::model::value::VerificationStatus::{Blocked, Failed};
-    let corrections = run.value.steps_of("COURSE_CORRECT");
-    let failing = run.value.verifications.values().filter(|one| matches!(one.status, Failed | Blocked));
+    let corrections = run.value().steps_of("COURSE_CORRECT");
+    let failing = run.value().verifications.values().filter(|one| matches!(one.status, Failed | Blocked));
     let failing = ask::list(failing.map(|one| one.id.as_str()));
-    let open = ask::list(run.value.tasks.iter().filter(|task| task.is_open()).map(|task| task.id.as_str()));
+    let open = ask::list(run.value().tasks.iter().filter(|task| task.is_open()).map(|task| task.id.as_str()));
     let said = |what: &str, names: String| if names.is_empty() { String::new() } else { format!(" {what}: {names}.") };
     format!(
         "{corrections} course correction(s) did not help.{}{}",

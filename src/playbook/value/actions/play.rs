@@ -1,16 +1,18 @@
 //! Plays the effects of one step for the tests of the actions.
 
-use crate::machine::event::{Event, GitFacts, GitFinished, GitIntended, GitOperation, Probe, ServiceHealth, StepBegan};
-use crate::machine::event::{ServicesChecked, VerificationsFound};
-use crate::machine::next::{Effect, Todo};
-use crate::machine::value::StepRecord;
+use crate::machine::event::{GitFacts, GitFinished, GitIntended, GitOperation, Probe};
+use crate::machine::todo::{Effect, Todo};
 use crate::model::value::{Action, Outcome, Task, Verification};
+use crate::playbook::value::event::ValueEvent;
+use crate::playbook::value::event::{ServiceHealth, StepBegan};
+use crate::playbook::value::event::{ServicesChecked, VerificationsFound};
+use crate::playbook::value::state::StepRecord;
 use crate::playbook::value::testing::Sim;
 
 /// Opens a step as if the decision engine had chosen it.
 #[track_caller]
 pub fn begin(sim: &mut Sim, action: Action) {
-    let step = sim.run.value.steps_begun;
+    let step = sim.run.value().steps_begun;
     sim.record(StepBegan { step, action, why: "test".into() });
 }
 
@@ -18,7 +20,7 @@ pub fn begin(sim: &mut Sim, action: Action) {
 #[track_caller]
 pub fn advance(sim: &mut Sim) -> Option<Todo> {
     for _ in 0..50 {
-        sim.run.value.step.as_ref()?;
+        sim.run.value().step.as_ref()?;
         match sim.todo() {
             Todo::Proceed => {
                 sim.proceed();
@@ -26,7 +28,7 @@ pub fn advance(sim: &mut Sim) -> Option<Todo> {
             other => return Some(other),
         }
     }
-    panic!("the step goes in circles: {:?}", sim.run.value.step);
+    panic!("the step goes in circles: {:?}", sim.run.value().step);
 }
 
 /// Lets the step end without another effect; how it ended.
@@ -34,7 +36,7 @@ pub fn advance(sim: &mut Sim) -> Option<Todo> {
 pub fn ends(sim: &mut Sim) -> (Outcome, String) {
     let wanted = advance(sim);
     assert_eq!(wanted, None);
-    let StepRecord { outcome, detail, .. } = sim.run.value.log.last().unwrap();
+    let StepRecord { outcome, detail, .. } = sim.run.value().log.last().unwrap();
     (*outcome, detail.clone())
 }
 
@@ -56,7 +58,7 @@ pub fn scripts_run(sim: &mut Sim, failing: &[&str]) -> Vec<String> {
 /// A branch of the run's own, at `head`.
 pub fn repository(sim: &mut Sim, head: &str) {
     let facts = GitFacts { branch: Some("nightloop/x".into()), head: Some(head.into()), ..GitFacts::default() };
-    sim.run.value.git.facts = Some(facts);
+    sim.run.git.facts = Some(facts);
 }
 
 /// Does what the step wants of the repository, which is at `head` then.
@@ -90,17 +92,17 @@ pub fn scripts_found(sim: &mut Sim, verifications: Vec<Verification>) {
 }
 
 pub fn task_of<'a>(sim: &'a Sim, id: &str) -> &'a Task {
-    sim.run.value.task(id).unwrap()
+    sim.run.value().task(id).unwrap()
 }
 
 pub fn verification_of<'a>(sim: &'a Sim, id: &str) -> &'a Verification {
-    &sim.run.value.verifications[id]
+    &sim.run.value().verifications[id]
 }
 
 /// The task changes so far, as words.
 pub fn task_puts(sim: &Sim) -> Vec<String> {
-    let puts = sim.events.iter().filter_map(|event| match event {
-        Event::TaskPut(put) => Some(format!("{} {}", put.task.id, put.task.status.name())),
+    let puts = sim.events.iter().filter_map(|event| match event.work() {
+        Some(ValueEvent::TaskPut(put)) => Some(format!("{} {}", put.task.id, put.task.status.name())),
         _ => None,
     });
     puts.collect()

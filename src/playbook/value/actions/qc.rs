@@ -8,14 +8,15 @@
 
 use std::collections::BTreeSet;
 
-use crate::machine::event::{Event, GitOperation, Probe, ProbeResult, VerificationPut};
-use crate::machine::next::{Effect, Todo};
+use crate::machine::event::{Event, GitOperation, Probe, ProbeResult};
 use crate::machine::run::RunState;
-use crate::machine::value::OpenStep;
+use crate::machine::todo::{Effect, Todo};
 use crate::model::purpose::Purpose;
 use crate::model::signature::Signature;
 use crate::model::value::verification::{MAX_EXCERPT, MAX_FAILURES};
 use crate::model::value::{Failure, Outcome, Verification, VerificationStatus};
+use crate::playbook::value::event::VerificationPut;
+use crate::playbook::value::state::OpenStep;
 
 use crate::playbook::value::finished;
 
@@ -33,8 +34,8 @@ pub fn next_generate(_run: &RunState, step: &OpenStep) -> Option<Todo> {
 }
 
 pub fn decide_generate(run: &RunState, step: &OpenStep) -> Vec<Event> {
-    let total = run.value.verifications.len();
-    let pending = run.value.count(VerificationStatus::Pending);
+    let total = run.value().verifications.len();
+    let pending = run.value().count(VerificationStatus::Pending);
     let (outcome, detail) = match (total, pending) {
         (0, _) => (Outcome::NoProgress, "no script was written".to_owned()),
         (_, 0) => (Outcome::NoProgress, format!("{total} script(s), none of them new")),
@@ -77,15 +78,15 @@ pub fn decide_run(run: &RunState, step: &OpenStep) -> Vec<Event> {
     if !hopeless.is_empty() {
         return hopeless.into_iter().map(|(one, why)| block(one, why)).collect();
     }
-    let passed = run.value.count(VerificationStatus::Passed);
+    let passed = run.value().count(VerificationStatus::Passed);
     let failed: Vec<_> = failed_in(step).collect();
     let outcome = if passed > step.began.passed { Outcome::Progress } else { Outcome::NoProgress };
-    let waiting = match run.value.count(VerificationStatus::Pending) {
+    let waiting = match run.value().count(VerificationStatus::Pending) {
         0 => String::new(),
         waiting => format!(", {waiting} still to run"),
     };
     let failing = if failed.is_empty() { String::new() } else { format!(", failing: {}", named(&failed)) };
-    vec![finished(step, outcome, format!("{passed} of {} pass{failing}{waiting}", run.value.verifications.len()))]
+    vec![finished(step, outcome, format!("{passed} of {} pass{failing}{waiting}", run.value().verifications.len()))]
 }
 
 /// Scripts that ran in this step and are still pending in the record.
@@ -95,11 +96,11 @@ fn unkept<'a>(run: &'a RunState, step: &OpenStep) -> Vec<&'a Verification> {
 }
 
 fn pending(run: &RunState) -> impl Iterator<Item = &Verification> {
-    run.value.verifications.values().filter(|one| one.status == VerificationStatus::Pending)
+    run.value().verifications.values().filter(|one| one.status == VerificationStatus::Pending)
 }
 
 fn members<'a>(run: &'a RunState, category: &'a str) -> impl Iterator<Item = &'a Verification> {
-    run.value.verifications.values().filter(move |one| one.category == category)
+    run.value().verifications.values().filter(move |one| one.category == category)
 }
 
 /// What the scripts of a category require, itself left out.
@@ -144,7 +145,7 @@ fn hopeless(run: &RunState) -> Vec<(&Verification, String)> {
     };
     let lost: Vec<_> = pending(run).filter_map(|one| Some((one, never(one)?))).collect();
     // Nothing can run and nothing is left to mend: what is pending waits for itself.
-    if lost.is_empty() && ready(run).is_none() && run.value.count(VerificationStatus::Failed) == 0 {
+    if lost.is_empty() && ready(run).is_none() && run.value().count(VerificationStatus::Failed) == 0 {
         return pending(run).map(|one| (one, "what it requires requires it".to_owned())).collect();
     }
     lost
@@ -152,8 +153,8 @@ fn hopeless(run: &RunState) -> Vec<(&Verification, String)> {
 
 /// Everything that was not given up passes, and something does.
 fn all_green(run: &RunState) -> bool {
-    let open = run.value.count(VerificationStatus::Pending) + run.value.count(VerificationStatus::Failed);
-    open == 0 && run.value.count(VerificationStatus::Passed) > 0
+    let open = run.value().count(VerificationStatus::Pending) + run.value().count(VerificationStatus::Failed);
+    open == 0 && run.value().count(VerificationStatus::Passed) > 0
 }
 
 fn block(verification: &Verification, why: String) -> Event {
@@ -172,13 +173,13 @@ pub fn missing(step: &OpenStep, probes: Vec<Probe>) -> Option<Todo> {
 
 /// A look at the services that the work needs, once in a step; `None`: there are none, or they were looked at.
 pub fn services_once(run: &RunState, step: &OpenStep) -> Option<Todo> {
-    let declared = run.value.context.as_ref().is_some_and(|context| !context.services.is_empty());
+    let declared = run.value().context.as_ref().is_some_and(|context| !context.services.is_empty());
     (declared && step.services.is_none()).then_some(Todo::Effect(Effect::CheckServices))
 }
 
 /// The operation, where there is a branch of the run's own and the step has not tried it.
 pub fn git_once(run: &RunState, step: &OpenStep, operation: GitOperation) -> Option<GitOperation> {
-    let branch = run.value.git.facts.as_ref().and_then(|facts| facts.branch.as_ref());
+    let branch = run.git.facts.as_ref().and_then(|facts| facts.branch.as_ref());
     let tried = step.git.iter().any(|done| done.operation == operation);
     branch.filter(|_| !tried).map(|_| operation)
 }

@@ -5,14 +5,15 @@
 //! Invariants: kept for each check by itself, so that another failure resets nothing; a check gets new attempts from
 //! research once until it passes: at most twice `max_fix_attempts` fixes are tried for it. A person is asked once.
 
-use crate::machine::event::{DecisionAsked, Event, ResearchKept, VerificationPut};
-use crate::machine::next::Todo;
+use crate::machine::event::{DecisionAsked, Event};
 use crate::machine::run::RunState;
-use crate::machine::value::OpenStep;
+use crate::machine::todo::Todo;
 use crate::model::decision::{Answer, MAX_DECISIONS, Mode, Request};
 use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::tools::ResearchReport;
 use crate::model::value::{Outcome, Verification, VerificationStatus};
+use crate::playbook::value::event::{ResearchKept, VerificationPut};
+use crate::playbook::value::state::OpenStep;
 
 use crate::playbook::value::finished;
 
@@ -54,7 +55,7 @@ pub fn decide(run: &RunState, step: &OpenStep, verifications: &[String]) -> Vec<
 
 /// The checks that fail and were not looked up since they last passed.
 fn open<'a>(run: &'a RunState, verifications: &[String]) -> Vec<&'a Verification> {
-    let known = verifications.iter().filter_map(|id| run.value.verifications.get(id));
+    let known = verifications.iter().filter_map(|id| run.value().verifications.get(id));
     known.filter(|one| one.status == VerificationStatus::Failed && !one.researched).collect()
 }
 

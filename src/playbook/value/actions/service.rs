@@ -4,11 +4,11 @@
 //! nor makes a standstill; how often it is tried in a row is the decision engine's business.
 
 use crate::machine::event::Event;
-use crate::machine::next::{Effect, Todo};
 use crate::machine::run::RunState;
-use crate::machine::value::OpenStep;
+use crate::machine::todo::{Effect, Todo};
 use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::Outcome;
+use crate::playbook::value::state::OpenStep;
 
 use crate::playbook::value::finished;
 

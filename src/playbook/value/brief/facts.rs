@@ -7,14 +7,14 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::machine::event::EpicPut;
 use crate::machine::run::RunState;
-use crate::machine::value::{OpenStep, StepRecord, ValueState};
 use crate::model::decision::{Answer, Request, Severity};
 use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::tools::{ResearchReport, Structured};
 use crate::model::value::verification::MAX_EXCERPT;
 use crate::model::value::{Action, Outcome, Task, Verification, VerificationStatus};
+use crate::playbook::value::event::EpicPut;
+use crate::playbook::value::state::{OpenStep, StepRecord, ValueState};
 
 use crate::playbook::value::monitor;
 
@@ -39,7 +39,7 @@ pub fn lines(
     subject: Option<&str>,
     texts: &dyn Texts,
 ) -> Vec<Value> {
-    let value = &run.value;
+    let value = run.value();
     let step = value.step.as_ref();
     match section {
         Section::Vision | Section::Prd => Vec::new(),
@@ -358,7 +358,7 @@ fn log_line(record: &StepRecord) -> Value {
 /// How the work goes, in counts.
 /// Counts, and what the process monitor noticed.
 fn how_it_goes(run: &RunState) -> Value {
-    let value = &run.value;
+    let value = run.value();
     let status = monitor::status(run);
     let noticed: Vec<Value> = status
         .triggers
@@ -371,7 +371,7 @@ fn how_it_goes(run: &RunState) -> Value {
         "course_corrections": value.steps_of(Action::CourseCorrect.name()),
         "exit_gate_attempts": value.exit_gate_attempts,
         "passing": value.count(VerificationStatus::Passed),
-        "rollbacks": value.git.restores,
+        "rollbacks": value.restores,
         "steps": value.decision_steps(),
         "steps_without_progress": value.no_progress,
         "verifications": value.verifications.len(),
@@ -393,7 +393,7 @@ fn strategies(value: &ValueState) -> Vec<Value> {
 }
 
 fn checkpoints(value: &ValueState) -> Vec<Value> {
-    let lines = last(&value.git.checkpoints, CHECKPOINTS).iter().map(|checkpoint| {
+    let lines = last(&value.checkpoints, CHECKPOINTS).iter().map(|checkpoint| {
         json!({
             "label": checkpoint.label,
             "passing": checkpoint.passing.len(),

@@ -5,8 +5,8 @@ use crate::model::value::{Task, TaskSource, TaskStatus};
 
 /// Tasks of the epic that is worked on; where there are no epics, all. A task without an epic belongs to any.
 pub fn in_scope(run: &RunState) -> impl Iterator<Item = &Task> {
-    let current = run.value.current_epic().map(|epic| epic.epic);
-    run.value.tasks.iter().filter(move |task| match (task.epic, current) {
+    let current = run.value().current_epic().map(|epic| epic.epic);
+    run.value().tasks.iter().filter(move |task| match (task.epic, current) {
         (Some(epic), Some(current)) => epic == current,
         (Some(_), None) | (None, _) => true,
     })
@@ -27,16 +27,16 @@ pub fn waiting(run: &RunState) -> impl Iterator<Item = &Task> {
 
 /// Is everything it stands on done, or no longer wanted?
 pub fn is_ready(run: &RunState, task: &Task) -> bool {
-    task.dependencies.iter().all(|id| run.value.task(id).is_some_and(|needed| needed.status.is_settled()))
+    task.dependencies.iter().all(|id| run.value().task(id).is_some_and(|needed| needed.status.is_settled()))
 }
 
 /// The task to work on: by where it came from, then what holds up most others, then by phase, then the oldest.
 pub fn next(run: &RunState) -> Option<&Task> {
     let ready = waiting(run).filter(|task| is_ready(run, task));
     ready.min_by_key(|task| {
-        let unblocks = dependents(&run.value.tasks, &task.id);
+        let unblocks = dependents(&run.value().tasks, &task.id);
         // `min_by_key` keeps the first of equals: the order in which they were made.
-        (rank(task.source), std::cmp::Reverse(unblocks), phase_order(&run.value.tasks, task.phase.as_deref()))
+        (rank(task.source), std::cmp::Reverse(unblocks), phase_order(&run.value().tasks, task.phase.as_deref()))
     })
 }
 

@@ -2,12 +2,12 @@
 //!
 //! Each row is a function of the folded run. What bounds it stands at the row.
 
-use crate::machine::event::EpicStatus;
 use crate::machine::run::RunState;
 use crate::model::fraction::Fraction;
 use crate::model::value::{
     Action, Outcome, Recommendation, Task, TaskStatus, Verification, VerificationStatus, VrcMode,
 };
+use crate::playbook::value::event::EpicStatus;
 
 use super::history::{self, is_correction};
 use super::{Verdict, pick};
@@ -65,7 +65,7 @@ fn correct(run: &RunState, why: String) -> Verdict {
 
 /// Every way to the exit gate. A gate that nothing was done for is not tried again while something keeps it shut.
 pub fn gate(run: &RunState, why: String) -> Verdict {
-    let (attempts, most) = (run.value.exit_gate_attempts, run.value_settings().max_exit_gate_attempts);
+    let (attempts, most) = (run.value().exit_gate_attempts, run.value_settings().max_exit_gate_attempts);
     let last = history::last(run, |action| *action == Action::ExitGate);
     let moved = history::decisions_after(run, last).any(|record| history::moved(record.outcome));
     match keeps_shut(run) {
@@ -78,11 +78,11 @@ pub fn gate(run: &RunState, why: String) -> Verdict {
 
 /// What no exit gate can be passed with.
 fn keeps_shut(run: &RunState) -> Option<String> {
-    let open = run.value.tasks.iter().find(|task| task.is_open());
+    let open = run.value().tasks.iter().find(|task| task.is_open());
     let shut = |one: &&Verification| {
         matches!(one.status, VerificationStatus::Failed | VerificationStatus::Blocked | VerificationStatus::Pending)
     };
-    let check = run.value.verifications.values().find(shut);
+    let check = run.value().verifications.values().find(shut);
     open.map(|task| format!("task {} is {}", task.id, task.status.name()))
         .or_else(|| check.map(|one| format!("check {} is {}", one.id, one.status.name())))
 }
@@ -90,7 +90,7 @@ fn keeps_shut(run: &RunState) -> Option<String> {
 // P0. A pause that a limit cut goes on. Once: after that the other rows have their say.
 fn interrupted_pause(run: &RunState) -> Option<Verdict> {
     let mut latest = history::decisions(run).rev();
-    let cut = |record: &crate::machine::value::StepRecord| {
+    let cut = |record: &crate::playbook::value::state::StepRecord| {
         record.action == Action::InteractivePause && record.outcome != Outcome::Neutral
     };
     let again = latest.next().is_some_and(cut) && !latest.next().is_some_and(cut);
@@ -101,8 +101,9 @@ fn interrupted_pause(run: &RunState) -> Option<Verdict> {
 // P1. Services that are known to be down. Neutral steps, so they are counted here: three in a row that moved nothing
 // are looked at once by a course correction, then the other rows go on without the service.
 fn services(run: &RunState) -> Option<Verdict> {
-    let down: Vec<String> = run.value.services.iter().filter(|one| !one.healthy).map(|one| one.name.clone()).collect();
-    if down.is_empty() || run.value.tasks_with(TaskStatus::Done).next().is_none() {
+    let down: Vec<String> =
+        run.value().services.iter().filter(|one| !one.healthy).map(|one| one.name.clone()).collect();
+    if down.is_empty() || run.value().tasks_with(TaskStatus::Done).next().is_none() {
         return None;
     }
     let names = down.join(", ");
@@ -125,7 +126,7 @@ fn stuck(run: &RunState) -> Option<Verdict> {
 // P2b. The latest full value check advises it, and work was done between the latest correction and that check.
 // Advice alone never ends a run: without corrections left it is only advice.
 fn advised(run: &RunState) -> Option<Verdict> {
-    let vrc = run.value.vrcs.iter().rev().find(|vrc| vrc.mode == VrcMode::Full && !vrc.carried)?;
+    let vrc = run.value().vrcs.iter().rev().find(|vrc| vrc.mode == VrcMode::Full && !vrc.carried)?;
     match vrc.recommendation {
         Recommendation::CourseCorrect | Recommendation::Descope => {}
         Recommendation::Continue | Recommendation::ShipReady => return None,
@@ -145,12 +146,12 @@ fn generation(run: &RunState) -> Option<Verdict> {
     let settings = run.value_settings();
     let made = |action: &Action| *action == Action::GenerateQc;
     let attempts = history::count(run, made);
-    if attempts >= settings.max_qc_generations || run.value.tasks_with(TaskStatus::Done).next().is_none() {
+    if attempts >= settings.max_qc_generations || run.value().tasks_with(TaskStatus::Done).next().is_none() {
         return None;
     }
     let last = history::last(run, made);
     let nothing_waits = pick::waiting(run).next().is_none();
-    let why = if run.value.verifications.is_empty() {
+    let why = if run.value().verifications.is_empty() {
         let done = history::done_after(run, None);
         let news = last.is_none() || history::done_after(run, last) > 0;
         ((done >= settings.generate_verifications_after && news) || nothing_waits)
@@ -188,14 +189,14 @@ fn remedy(run: &RunState, check: &Verification) -> Remedy {
 }
 
 fn failed(run: &RunState) -> impl Iterator<Item = &Verification> {
-    run.value.verifications.values().filter(|check| check.status == VerificationStatus::Failed)
+    run.value().verifications.values().filter(|check| check.status == VerificationStatus::Failed)
 }
 
 // P4. Failing checks: fix, then research, then one correction, each bounded for each check by itself.
 fn failing(run: &RunState) -> Option<Verdict> {
     let with = |wanted| failed(run).filter(|check| remedy(run, check) == wanted).collect::<Vec<_>>();
     let ids = |checks: &[&Verification]| checks.iter().map(|check| check.id.clone()).collect::<Vec<_>>();
-    let counts = format!("{} of {} checks fail", failed(run).count(), run.value.verifications.len());
+    let counts = format!("{} of {} checks fail", failed(run).count(), run.value().verifications.len());
     let fixable = with(Remedy::Fix);
     if let Some(attempts) = fixable.iter().map(|check| check.fix_attempts).max() {
         let why = format!("{counts}; fix attempt {} of {}", attempts + 1, monitor::fix_limit(run));
@@ -235,7 +236,7 @@ fn task(run: &RunState) -> Option<Verdict> {
 
 // P7. Checks that were not run yet and can be: what they stand on has not failed.
 fn pending_checks(run: &RunState) -> Option<Verdict> {
-    let pending = run.value.verifications.values().filter(|check| check.status == VerificationStatus::Pending);
+    let pending = run.value().verifications.values().filter(|check| check.status == VerificationStatus::Pending);
     let count = pending.filter(|check| can_run(run, check, &mut Vec::new())).count();
     (count > 0).then(|| Verdict::Step(Action::RunQc, format!("{count} checks were not run yet")))
 }
@@ -247,7 +248,7 @@ fn can_run<'a>(run: &'a RunState, check: &'a Verification, through: &mut Vec<&'a
     }
     through.push(&check.id);
     let required = |one: &&Verification| one.id != check.id && check.requires.contains(&one.category);
-    run.value.verifications.values().filter(required).all(|one| match one.status {
+    run.value().verifications.values().filter(required).all(|one| match one.status {
         VerificationStatus::Passed | VerificationStatus::Blocked => true,
         VerificationStatus::Failed => false,
         VerificationStatus::Pending => can_run(run, one, through),
@@ -272,7 +273,7 @@ fn evaluation(run: &RunState) -> Option<Verdict> {
     let settings = run.value_settings();
     let is_evaluation = |action: &Action| *action == Action::CriticalEval;
     let done = history::done_after(run, history::last(run, is_evaluation));
-    let last_done = run.value.tasks_with(TaskStatus::Done).filter_map(|task| task.done_in).max();
+    let last_done = run.value().tasks_with(TaskStatus::Done).filter_map(|task| task.done_in).max();
     let fruitless = history::decisions_after(run, last_done).filter(|record| is_evaluation(&record.action)).count();
     if u32::try_from(fruitless).unwrap_or(u32::MAX) >= settings.max_fruitless_evals {
         return None;
@@ -290,13 +291,13 @@ fn evaluation(run: &RunState) -> Option<Verdict> {
 /// By the latest value check, whatever earlier ones said.
 fn value_is_good(run: &RunState) -> bool {
     let good = Fraction::new(GOOD_VALUE.0, GOOD_VALUE.1);
-    run.value.latest_vrc().is_some_and(|vrc| good.is_some_and(|good| Fraction::from_exact(vrc.value_score) >= good))
+    run.value().latest_vrc().is_some_and(|vrc| good.is_some_and(|good| Fraction::from_exact(vrc.value_score) >= good))
 }
 
 /// Are there checks, and have all passed that were not given up?
 fn all_pass(run: &RunState) -> bool {
     let mut passed = 0;
-    for check in run.value.verifications.values() {
+    for check in run.value().verifications.values() {
         match check.status {
             VerificationStatus::Passed => passed += 1,
             VerificationStatus::Blocked => {}
@@ -315,10 +316,10 @@ fn coherence(run: &RunState) -> Option<Verdict> {
 // P9. Nothing waits and nothing fails: the next epic, or the exit gate.
 fn way_out(run: &RunState) -> Option<Verdict> {
     let nothing_waits = pick::waiting(run).next().is_none() && pick::in_scope(run).next().is_some();
-    let checks = &run.value.verifications;
-    let only_blocked = !checks.is_empty() && checks.len() == run.value.count(VerificationStatus::Blocked);
+    let checks = &run.value().verifications;
+    let only_blocked = !checks.is_empty() && checks.len() == run.value().count(VerificationStatus::Blocked);
     // Without checks only after everything was tried to get some (row P3 comes before).
-    let unprovable = checks.is_empty() && run.value.tasks_with(TaskStatus::Done).next().is_some();
+    let unprovable = checks.is_empty() && run.value().tasks_with(TaskStatus::Done).next().is_some();
     if !nothing_waits || !(all_pass(run) || only_blocked || unprovable) {
         return None;
     }
@@ -335,11 +336,11 @@ fn way_out(run: &RunState) -> Option<Verdict> {
 
 /// The feedback between two epics.
 fn boundary(run: &RunState) -> Option<Verdict> {
-    let current = run.value.current_epic()?;
-    let next = run.value.epics.iter().find(|epic| epic.epic > current.epic && epic.status == EpicStatus::Pending)?;
+    let current = run.value().current_epic()?;
+    let next = run.value().epics.iter().find(|epic| epic.epic > current.epic && epic.status == EpicStatus::Pending)?;
     let epic = current.epic;
     let here = |action: &Action| *action == Action::EpicBoundary { epic };
-    let attempts = run.value.log.iter().filter(|record| here(&record.action)).count();
+    let attempts = run.value().log.iter().filter(|record| here(&record.action)).count();
     if u32::try_from(attempts).unwrap_or(u32::MAX) >= MAX_BOUNDARIES {
         let why = format!("the boundary of epic {} was not closed in {MAX_BOUNDARIES} attempts", epic + 1);
         return Some(Verdict::GiveUp(why));

@@ -5,10 +5,10 @@ mod lessons;
 mod play;
 mod rows;
 
-use crate::machine::event::ServiceHealth;
 use crate::model::decision::Patience;
 use crate::model::value::plan::HUMAN_ACTION;
 use crate::model::value::{Action, Outcome, TaskStatus, VerificationStatus};
+use crate::playbook::value::event::ServiceHealth;
 use crate::playbook::value::testing::Sim;
 
 use super::{Choice, Verdict, choose};
@@ -59,23 +59,23 @@ fn execute(task: &str) -> Action {
 fn done(sim: &mut Sim, id: &str) {
     sim.task(id, TaskStatus::Done, &[]);
     let step = sim.step(execute(id), Outcome::Progress);
-    sim.run.value.tasks.last_mut().unwrap().done_in = Some(step);
+    sim.run.value_mut().tasks.last_mut().unwrap().done_in = Some(step);
 }
 
 /// A task that only a person can unblock.
 fn needs_person(sim: &mut Sim, id: &str) {
     sim.task(id, TaskStatus::Blocked, &[]);
-    sim.run.value.tasks.last_mut().unwrap().blocked_reason = Some(format!("{HUMAN_ACTION} plug it in"));
+    sim.run.value_mut().tasks.last_mut().unwrap().blocked_reason = Some(format!("{HUMAN_ACTION} plug it in"));
 }
 
 fn service(sim: &mut Sim, healthy: bool) {
-    sim.run.value.services = vec![ServiceHealth { name: "db".into(), healthy, detail: String::new() }];
+    sim.run.value_mut().services = vec![ServiceHealth { name: "db".into(), healthy, detail: String::new() }];
 }
 
 /// A failing check after so many fixes.
 fn failing(sim: &mut Sim, id: &str, fix_attempts: u32, researched: bool, corrected: bool) {
     sim.verification(id, VerificationStatus::Failed);
-    let check = sim.run.value.verifications.get_mut(id).unwrap();
+    let check = sim.run.value_mut().verifications.get_mut(id).unwrap();
     check.fix_attempts = fix_attempts;
     check.researched = researched;
     check.corrected = corrected;

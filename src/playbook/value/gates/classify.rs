@@ -3,13 +3,13 @@
 //! What is plainly small is one run without asking anybody; a model may only find more than one slice. Where it says
 //! nothing, the run is one.
 
-use crate::machine::event::{EpicPut, EpicStatus};
-use crate::machine::next::Todo;
 use crate::machine::run::RunState;
-use crate::machine::value::OpenStep;
+use crate::machine::todo::Todo;
 use crate::model::purpose::Purpose;
 use crate::model::value::settings::EpicMode;
 use crate::model::value::tools::{EpicDecomposition, Structured};
+use crate::playbook::value::event::{EpicPut, EpicStatus};
+use crate::playbook::value::state::OpenStep;
 
 use super::{Attempt, Move, attempt, bounded, fail, need, pass, say};
 
@@ -25,7 +25,7 @@ pub(super) fn script(run: &RunState, step: &OpenStep) -> Move {
         EpicMode::Off => return pass(step, "not needed: epics are off, this is a single run"),
         EpicMode::Auto => {}
     }
-    let bytes = run.value.documents.as_ref().map_or(0, |read| read.vision.bytes.saturating_add(read.prd.bytes));
+    let bytes = run.value().documents.as_ref().map_or(0, |read| read.vision.bytes.saturating_add(read.prd.bytes));
     if bytes <= SMALL {
         return pass(step, format!("a single run: vision and PRD have {bytes} bytes"));
     }
@@ -47,7 +47,7 @@ fn slice(run: &RunState, step: &OpenStep, found: &EpicDecomposition) -> Move {
         return pass(step, format!("a single run: {rationale}"));
     }
     for (number, plan) in (0..).zip(&found.epics) {
-        if run.value.epics.iter().any(|epic| epic.epic == number) {
+        if run.value().epics.iter().any(|epic| epic.epic == number) {
             continue;
         }
         return say(EpicPut {

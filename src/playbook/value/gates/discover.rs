@@ -1,11 +1,11 @@
 //! Context discovery: what this workspace is and needs, and what only a person knows about it.
 
-use crate::machine::next::Todo;
 use crate::machine::run::RunState;
-use crate::machine::value::OpenStep;
+use crate::machine::todo::Todo;
 use crate::model::decision::Request;
 use crate::model::purpose::Purpose;
 use crate::model::value::tools::{Discovery, Structured};
+use crate::playbook::value::state::OpenStep;
 
 use super::{Attempt, MAX_TEXT, Move, ask, attempt, bounded, fail, need, pass};
 

@@ -1,9 +1,10 @@
 //! Inputs: the vision and the PRD can be read, and the repository is fit for the work.
 
-use crate::machine::event::{Document, GitOperation};
-use crate::machine::next::{Effect, Todo};
+use crate::machine::event::GitOperation;
 use crate::machine::run::RunState;
-use crate::machine::value::OpenStep;
+use crate::machine::todo::{Effect, Todo};
+use crate::playbook::value::event::Document;
+use crate::playbook::value::state::OpenStep;
 
 use super::{Move, fail, need, pass};
 
@@ -11,7 +12,7 @@ use super::{Move, fail, need, pass};
 const HARDLY_ANYTHING: u64 = 100;
 
 pub(super) fn script(run: &RunState, step: &OpenStep) -> Move {
-    let Some(documents) = run.value.documents.as_ref().filter(|_| step.documents_read) else {
+    let Some(documents) = run.value().documents.as_ref().filter(|_| step.documents_read) else {
         return need(Todo::Effect(Effect::ReadDocuments));
     };
     let both = [&documents.vision, &documents.prd];

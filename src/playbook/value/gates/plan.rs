@@ -1,15 +1,15 @@
 //! The plan: one planning session, a second one where the first brought nothing or broke off.
 
 use crate::machine::event::AgentEnd;
-use crate::machine::next::Todo;
 use crate::machine::run::RunState;
-use crate::machine::value::OpenStep;
+use crate::machine::todo::Todo;
 use crate::model::purpose::Purpose;
+use crate::playbook::value::state::OpenStep;
 
 use super::{Move, TRIES, fail, how_it_ended, need, pass};
 
 pub(super) fn script(run: &RunState, step: &OpenStep) -> Move {
-    let tasks = run.value.tasks.len();
+    let tasks = run.value().tasks.len();
     let last = step.last_call(Purpose::Plan);
     match last {
         Some(call) if call.end == AgentEnd::Reported && tasks > 0 => pass(step, format!("{tasks} task(s)")),

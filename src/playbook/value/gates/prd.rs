@@ -2,14 +2,14 @@
 //!
 //! What is infeasible is never waved through: the PRD is revised, or the run ends.
 
-use crate::machine::event::{Document, RoundKept, Target};
-use crate::machine::next::{Effect, Todo};
 use crate::machine::run::RunState;
-use crate::machine::value::OpenStep;
+use crate::machine::todo::{Effect, Todo};
 use crate::model::decision::{Answer, MAX_PROPOSAL, Request, Severity, VisionIssue};
 use crate::model::digest::Digest;
 use crate::model::purpose::Purpose;
 use crate::model::value::tools::{Critique, CritiqueVerdict, ResearchReport, Structured};
+use crate::playbook::value::event::{Document, RoundKept, Target};
+use crate::playbook::value::state::OpenStep;
 
 use super::inputs::unusable;
 use super::refine::{close, in_order, issue, negotiate, next_round, open_round};
@@ -23,11 +23,11 @@ const GO_ON: &str = "go on";
 const AUTOMATIC: &str = "auto_";
 
 pub(super) fn script(run: &RunState, step: &OpenStep) -> Move {
-    let refinement = &run.value.prd;
+    let refinement = &run.value().prd;
     if let Some(how) = &refinement.consensus {
         return pass(step, format!("{how} in round {}", refinement.rounds.len()));
     }
-    let Some(document) = run.value.documents.as_ref().map(|read| &read.prd) else {
+    let Some(document) = run.value().documents.as_ref().map(|read| &read.prd) else {
         return fail(step, &["the PRD was not read".to_owned()]);
     };
     if let Some(kept) = open_round(refinement) {
@@ -56,7 +56,7 @@ fn criticise(run: &RunState, step: &OpenStep, document: &Document) -> Move {
     };
     let round = RoundKept {
         target: Target::Prd,
-        round: next_round(&run.value.prd),
+        round: next_round(&run.value().prd),
         document: digest,
         validation: None,
         critique: Some(critique.clone()),
@@ -152,7 +152,7 @@ fn amend(run: &RunState, step: &OpenStep, kept: &RoundKept, text: Digest, automa
 }
 
 fn automatic_rounds(run: &RunState) -> usize {
-    let closed = run.value.prd.rounds.iter().filter_map(|round| round.closed.as_ref());
+    let closed = run.value().prd.rounds.iter().filter_map(|round| round.closed.as_ref());
     closed.filter(|closed| closed.how.starts_with(AUTOMATIC)).count()
 }
 

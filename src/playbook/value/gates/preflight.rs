@@ -2,13 +2,13 @@
 //!
 //! At most three looks: at first, after the agent, after the person.
 
-use crate::machine::event::PreflightChecked;
-use crate::machine::next::{Effect, Todo};
 use crate::machine::run::RunState;
-use crate::machine::value::OpenStep;
+use crate::machine::todo::{Effect, Todo};
 use crate::model::decision::{DEFAULT_VERIFY_SECONDS, Request};
 use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::tools::Structured;
+use crate::playbook::value::event::PreflightChecked;
+use crate::playbook::value::state::OpenStep;
 
 use super::{MAX_TEXT, Move, ask, bounded, fail, list, need, pass};
 

@@ -3,13 +3,13 @@
 //! The session is the author, the rule the critic. A session that changes nothing is a success.
 
 use crate::machine::event::AgentEnd;
-use crate::machine::next::Todo;
 use crate::machine::run::RunState;
-use crate::machine::value::OpenStep;
+use crate::machine::todo::Todo;
 use crate::model::purpose::Purpose;
 use crate::model::value::tools::Structured;
 use crate::model::value::{Task, TaskStatus};
 use crate::playbook::micro::{Kernel, Next, Verdict};
+use crate::playbook::value::state::OpenStep;
 
 use super::{Move, fail, how_it_ended, list, need, pass};
 
@@ -31,7 +31,7 @@ pub(super) fn script(run: &RunState, step: &OpenStep, purpose: Purpose) -> Move 
         Next::Author => need(Todo::call(purpose)),
         Next::Verified => {
             let changes = step.reports.len();
-            pass(step, format!("{changes} change(s), {} task(s)", run.value.tasks.len()))
+            pass(step, format!("{changes} change(s), {} task(s)", run.value().tasks.len()))
         }
         Next::AdvanceWithConcerns | Next::NoViablePath | Next::Detour(_) | Next::Escalate => {
             if run.value_settings().strict_gates {
@@ -49,7 +49,7 @@ fn concerns(run: &RunState, step: &OpenStep, purpose: Purpose) -> Vec<String> {
     if let Some(call) = step.last_call(purpose).filter(|call| call.end != AgentEnd::Reported) {
         concerns.push(format!("the session {}", how_it_ended(&call.end)));
     }
-    let tasks = &run.value.tasks;
+    let tasks = &run.value().tasks;
     if !tasks.iter().any(Task::is_open) {
         concerns.push("no task is left in the plan".to_owned());
     }

@@ -3,12 +3,12 @@
 //! A round is kept before a person is asked, so that a crash comes back at the question. A HARD issue is never
 //! acknowledged. People may revise as often as they like; only the number of questions of a run bounds it.
 
-use crate::machine::event::{Document, RoundClosed, RoundKept};
-use crate::machine::next::{Effect, Todo};
 use crate::machine::run::RunState;
-use crate::machine::value::{OpenStep, Refinement, Round};
+use crate::machine::todo::{Effect, Todo};
 use crate::model::decision::{Answer, DecisionId, Request, Severity, VisionIssue};
 use crate::model::value::tools::ResearchReport;
+use crate::playbook::value::event::{Document, RoundClosed, RoundKept};
+use crate::playbook::value::state::{OpenStep, Refinement, Round};
 
 use super::inputs::unusable;
 use super::{Move, answer, ask, bounded, need, say};

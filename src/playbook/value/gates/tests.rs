@@ -5,21 +5,21 @@ mod plan;
 mod prd;
 mod vision;
 
+use crate::machine::event::{CallEvent, GitEvent, OperatorEvent, RunEvent};
+use crate::playbook::value::event::{Document, DocumentsRead, StepBegan, StepFinished, TaskPut, ValueEvent};
 use serde_json::json;
 
 use crate::machine::event::*;
-use crate::machine::next::{Effect, Todo};
 use crate::machine::step::{self, Input};
+use crate::machine::todo::{Effect, Todo};
 use crate::model::budget::{Dimension, Exhausted};
 use crate::model::decision::Patience;
 use crate::model::digest::Digest;
-use crate::model::loop_file;
 use crate::model::purpose::{Purpose, Tool};
 use crate::model::report::Report;
 use crate::model::stop::{ExitStatus, StopReason};
 use crate::model::value::tools::Structured;
 use crate::model::value::{Action, Gate, Outcome, Task};
-use crate::playbook;
 use crate::playbook::value::testing::{LOOP, Sim, report, task};
 
 const VISION: &str = "People are greeted by name.";
@@ -48,7 +48,7 @@ fn at_after(gate: Gate, more: &str, read: DocumentsRead, tasks: Vec<Task>) -> At
     let (text, patience) = (format!("{LOOP}{more}\n"), Patience::WAIT);
     let mut sim = Sim::declared(&text, patience);
     for earlier in Gate::ALL.into_iter().take_while(|earlier| *earlier < gate) {
-        let step = sim.run.value.steps_begun;
+        let step = sim.run.value().steps_begun;
         sim.record(StepBegan { step, action: Action::Gate { gate: earlier }, why: String::new() });
         if earlier == Gate::Inputs {
             sim.record(read.clone());
@@ -99,7 +99,7 @@ impl At {
     }
 
     fn record_of(&self, gate: Gate) -> Option<(Outcome, String)> {
-        let record = self.sim.run.value.log.last().filter(|record| record.action == Action::Gate { gate })?;
+        let record = self.sim.run.value().log.last().filter(|record| record.action == Action::Gate { gate })?;
         Some((record.outcome, record.detail.clone()))
     }
 
@@ -107,7 +107,7 @@ impl At {
     fn passes(&mut self, gate: Gate) -> String {
         let (outcome, detail) = self.ended(gate);
         assert_eq!(outcome, Outcome::Passed, "{detail}");
-        assert!(self.sim.run.value.gates.contains(&gate));
+        assert!(self.sim.run.value().gates.contains(&gate));
         self.comes_back();
         detail
     }
@@ -136,28 +136,37 @@ impl At {
             }
             let next = &self.sim.events[cut];
             let wants = again.todo();
+            if let Some(work) = next.work::<ValueEvent>() {
+                match work {
+                    ValueEvent::DocumentsRead(_) => {
+                        assert!(matches!(wants, Todo::Effect(Effect::ReadDocuments | Effect::WriteDocument { .. })));
+                    }
+                    ValueEvent::PreflightChecked(_) => assert_eq!(wants, Todo::Effect(Effect::CheckPreflight)),
+                    ValueEvent::StepBegan(_)
+                    | ValueEvent::StepFinished(_)
+                    | ValueEvent::RoundKept(_)
+                    | ValueEvent::RoundClosed(_)
+                    | ValueEvent::EpicPut(_)
+                    | ValueEvent::VrcTaken(_) => {
+                        assert_eq!(wants, Todo::Proceed, "before {next:?}");
+                        let decided = step::step(&again.run, Input::Proceed);
+                        assert_eq!(decided.first(), Some(next));
+                    }
+                    _ => {}
+                }
+            }
             match next {
-                Event::AgentStarted(started) => {
+                Event::Call(CallEvent::AgentStarted(started)) => {
                     let Todo::StartAgent { purpose, subject, .. } = wants else { panic!("{wants:?} before {next:?}") };
                     assert_eq!((Some(purpose), subject), (started.purpose, started.subject.clone()));
                 }
-                Event::DocumentsRead(_) => {
-                    assert!(matches!(wants, Todo::Effect(Effect::ReadDocuments | Effect::WriteDocument { .. })));
+                Event::Git(GitEvent::GitFinished(_)) => assert!(matches!(wants, Todo::Effect(Effect::Git(_)))),
+                Event::Operator(OperatorEvent::DecisionAnswered(_)) => {
+                    assert!(matches!(wants, Todo::AwaitPerson | Todo::Finished))
                 }
-                Event::GitFinished(_) => assert!(matches!(wants, Todo::Effect(Effect::Git(_)))),
-                Event::PreflightChecked(_) => assert_eq!(wants, Todo::Effect(Effect::CheckPreflight)),
-                Event::DecisionAnswered(_) => assert!(matches!(wants, Todo::AwaitPerson | Todo::Finished)),
-                Event::StepBegan(_)
-                | Event::StepFinished(_)
-                | Event::RoundKept(_)
-                | Event::RoundClosed(_)
-                | Event::DecisionAsked(_)
-                | Event::EpicPut(_)
-                | Event::VrcTaken(_)
-                | Event::RunHalted(_) => {
+                Event::Operator(OperatorEvent::DecisionAsked(_)) | Event::Run(RunEvent::RunHalted(_)) => {
                     assert_eq!(wants, Todo::Proceed, "before {next:?}");
-                    let playbook = playbook::of(loop_file::Playbook::Value);
-                    let decided = step::step(&again.run, playbook, Input::Proceed);
+                    let decided = step::step(&again.run, Input::Proceed);
                     assert_eq!(decided.first(), Some(next));
                 }
                 _ => {}
@@ -261,7 +270,7 @@ fn every_gate_is_passed_in_its_order_and_then_the_machine_goes_on() {
     assert_eq!(at.sim.settle(), Todo::Effect(Effect::CheckPreflight));
     at.sim.record(plan::preflight(&[]));
     assert_eq!(at.sim.settle(), Todo::TakeTree(TreePurpose::Baseline));
-    let passed: Vec<_> = at.sim.run.value.log.iter().map(|record| (record.action.clone(), record.outcome)).collect();
+    let passed: Vec<_> = at.sim.run.value().log.iter().map(|record| (record.action.clone(), record.outcome)).collect();
     assert_eq!(passed, Gate::ALL.map(|gate| (Action::Gate { gate }, Outcome::Passed)));
     at.comes_back();
 }
@@ -275,7 +284,7 @@ fn a_limit_in_a_gate_ends_the_run_and_begins_nothing() {
     assert_eq!(at.sim.settle(), Todo::Finished);
     let halted = at.sim.run.halt.clone().unwrap();
     assert_eq!((halted.status, halted.exhausted), (ExitStatus::ExitBudgetExceeded, Some(exhausted)));
-    assert!(!at.sim.run.value.gates.contains(&Gate::VisionValidated));
+    assert!(!at.sim.run.value().gates.contains(&Gate::VisionValidated));
     at.comes_back();
 }
 
@@ -296,10 +305,10 @@ fn without_anybody_to_ask_the_run_stops_at_the_question_and_goes_on_after_the_an
         torn_sha256: None,
         patience: Patience::STOP,
     });
-    let calls = at.sim.run.value.step.as_ref().unwrap().calls.len();
+    let calls = at.sim.run.value().step.as_ref().unwrap().calls.len();
     assert_eq!(calls, 5);
     at.passes(Gate::VisionValidated);
-    assert_eq!(at.sim.run.value.vision.consensus.as_deref(), Some("acknowledged"));
+    assert_eq!(at.sim.run.value().vision.consensus.as_deref(), Some("acknowledged"));
 }
 
 #[test]

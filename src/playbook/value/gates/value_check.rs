@@ -1,18 +1,18 @@
 //! The value at the start: the first value reality check.
 
-use crate::machine::event::VrcTaken;
-use crate::machine::next::Todo;
 use crate::machine::run::RunState;
-use crate::machine::value::OpenStep;
+use crate::machine::todo::Todo;
 use crate::model::decimal::Exact;
 use crate::model::purpose::Purpose;
 use crate::model::value::tools::Structured;
 use crate::model::value::{Recommendation, Vrc, VrcMode};
+use crate::playbook::value::event::VrcTaken;
+use crate::playbook::value::state::OpenStep;
 
 use super::{Attempt, Move, attempt, need, pass, say};
 
 pub(super) fn script(run: &RunState, step: &OpenStep) -> Move {
-    if let Some(vrc) = run.value.latest_vrc().filter(|vrc| vrc.step == step.number) {
+    if let Some(vrc) = run.value().latest_vrc().filter(|vrc| vrc.step == step.number) {
         return pass(step, format!("value score {} at the start", vrc.value_score));
     }
     match attempt(step, Purpose::VrcFull) {

@@ -2,16 +2,16 @@
 //!
 //! Fails closed: where a pass does not report, nothing is known of the vision, and a person has to look.
 
-use crate::machine::event::{Document, RoundKept, Target};
-use crate::machine::next::Todo;
 use crate::machine::run::RunState;
-use crate::machine::value::OpenStep;
+use crate::machine::todo::Todo;
 use crate::model::decision::{Severity, VisionIssue};
 use crate::model::digest::Digest;
 use crate::model::purpose::Purpose;
 use crate::model::value::tools::{
     Dimensions, ResearchReport, Strength, Structured, VisionIssueReport, VisionValidation, VisionVerdict,
 };
+use crate::playbook::value::event::{Document, RoundKept, Target};
+use crate::playbook::value::state::OpenStep;
 
 use super::inputs::unusable;
 use super::refine::{alternatives, close, has_hard, in_order, issue, negotiate, next_round, open_round};
@@ -29,12 +29,12 @@ const PASSES: [Purpose; 5] = [
 const MAX_SUBJECT: usize = 200;
 
 pub(super) fn script(run: &RunState, step: &OpenStep) -> Move {
-    let refinement = &run.value.vision;
+    let refinement = &run.value().vision;
     if let Some(how) = &refinement.consensus {
         let open = refinement.rounds.last().map_or(0, |round| round.kept.issues.len());
         return pass(step, format!("{how} in round {}; {open} issue(s) stay as risks", refinement.rounds.len()));
     }
-    let Some(document) = run.value.documents.as_ref().map(|read| &read.vision) else {
+    let Some(document) = run.value().documents.as_ref().map(|read| &read.vision) else {
         return fail(step, &["the vision was not read".to_owned()]);
     };
     match open_round(refinement) {
@@ -91,7 +91,7 @@ fn research(step: &OpenStep) -> Vec<ResearchReport> {
 fn round(run: &RunState, document: Digest) -> RoundKept {
     RoundKept {
         target: Target::Vision,
-        round: next_round(&run.value.vision),
+        round: next_round(&run.value().vision),
         document,
         validation: None,
         critique: None,

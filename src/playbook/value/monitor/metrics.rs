@@ -35,7 +35,7 @@ fn measured(run: &RunState) -> Vec<(&Vrc, i128)> {
         let fraction = Fraction::from_exact(score);
         fraction.numerator().checked_mul(BILLION).map(|scaled| scaled / fraction.denominator())
     };
-    let own = run.value.vrcs.iter().filter(|vrc| !vrc.carried);
+    let own = run.value().vrcs.iter().filter(|vrc| !vrc.carried);
     own.filter_map(|vrc| billionths(vrc.value_score).map(|score| (vrc, score))).collect()
 }
 
@@ -84,7 +84,7 @@ pub fn efficiency_collapsed(run: &RunState) -> bool {
     let gains: Vec<i128> = checks
         .windows(2)
         .filter_map(|pair| {
-            let between = run.value.log.iter().filter(|one| one.step > pair[0].0.step && one.step <= pair[1].0.step);
+            let between = run.value().log.iter().filter(|one| one.step > pair[0].0.step && one.step <= pair[1].0.step);
             let tokens = between.map(|one| i128::from(one.tokens)).sum::<i128>();
             let gain = (pair[1].1 - pair[0].1).checked_mul(TOKENS)?;
             (tokens > 0).then(|| gain / tokens)

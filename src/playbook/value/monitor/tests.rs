@@ -84,7 +84,7 @@ fn a_value_that_sinks_does_not_move_towards_the_goal() {
 fn checks_that_were_carried_forward_say_nothing() {
     let mut sim = Sim::working();
     scores(&mut sim, &["0"; 9]);
-    sim.run.value.vrcs.iter_mut().for_each(|vrc| vrc.carried = true);
+    sim.run.value_mut().vrcs.iter_mut().for_each(|vrc| vrc.carried = true);
     assert_eq!(level_of(&sim, Pattern::Plateau), Level::Green);
 }
 
@@ -101,11 +101,11 @@ fn churn_counts_open_tasks_that_failed_twice() {
     let mut sim = Sim::working();
     for (id, level) in [("T1", Level::Green), ("T2", Level::Yellow), ("T3", Level::Red)] {
         sim.task(id, TaskStatus::Pending, &[]);
-        sim.run.value.tasks.last_mut().unwrap().retries = 2;
+        sim.run.value_mut().tasks.last_mut().unwrap().retries = 2;
         assert_eq!(level_of(&sim, Pattern::Churn), level);
     }
-    sim.run.value.tasks[0].status = TaskStatus::Done;
-    sim.run.value.tasks[1].retries = 1;
+    sim.run.value_mut().tasks[0].status = TaskStatus::Done;
+    sim.run.value_mut().tasks[1].retries = 1;
     assert_eq!(level_of(&sim, Pattern::Churn), Level::Green);
 }
 
@@ -117,14 +117,14 @@ fn the_same_error_three_times_is_red_while_it_fails() {
         let output = Digest::of(b"output");
         let (end, excerpt, signature) = (String::new(), String::new(), signature.to_owned());
         let failure = Failure { step: 0, end, excerpt, output, signature };
-        sim.run.value.verifications.get_mut("unit/a").unwrap().failures.push(failure);
+        sim.run.value_mut().verifications.get_mut("unit/a").unwrap().failures.push(failure);
     };
     for signature in ["x", "y", "x", "y", "x"] {
         assert_eq!(level_of(&sim, Pattern::ErrorRecurrence), Level::Green);
         fail(&mut sim, signature);
     }
     assert_eq!(level_of(&sim, Pattern::ErrorRecurrence), Level::Red);
-    sim.run.value.verifications.get_mut("unit/a").unwrap().status = VerificationStatus::Passed;
+    sim.run.value_mut().verifications.get_mut("unit/a").unwrap().status = VerificationStatus::Passed;
     assert_eq!(level_of(&sim, Pattern::ErrorRecurrence), Level::Green);
 }
 
@@ -146,10 +146,10 @@ fn budget_without_value_is_red_and_without_a_measure_yellow() {
 fn tokens_that_bring_less_and_less_are_noticed() {
     let mut sim = Sim::working();
     scores(&mut sim, &["0.1", "0.2", "0.3", "0.4", "0.5"]);
-    sim.run.value.log.iter_mut().for_each(|record| record.tokens = 1_000);
+    sim.run.value_mut().log.iter_mut().for_each(|record| record.tokens = 1_000);
     assert_eq!(level_of(&sim, Pattern::EfficiencyCollapse), Level::Green);
     scores(&mut sim, &["0.6", "0.7", "0.8", "0.85", "0.88"]);
-    for record in sim.run.value.log.iter_mut().skip(10) {
+    for record in sim.run.value_mut().log.iter_mut().skip(10) {
         record.tokens = 100_000;
     }
     assert_eq!(level_of(&sim, Pattern::EfficiencyCollapse), Level::Yellow);
@@ -161,13 +161,13 @@ fn a_file_that_most_tasks_change_is_a_hotspot() {
     for number in 0..4 {
         assert_eq!(level_of(&sim, Pattern::FileHotspot), Level::Green);
         sim.task(&format!("T{number}"), TaskStatus::Done, &[]);
-        let task = sim.run.value.tasks.last_mut().unwrap();
+        let task = sim.run.value_mut().tasks.last_mut().unwrap();
         task.files_modified = vec![if number < 3 { "main.rs" } else { "other.rs" }.into()];
         task.files_created = task.files_modified.clone();
     }
     assert_eq!(level_of(&sim, Pattern::FileHotspot), Level::Yellow);
-    sim.run.value.tasks[0].files_modified.clear();
-    sim.run.value.tasks[0].files_created.clear();
+    sim.run.value_mut().tasks[0].files_modified.clear();
+    sim.run.value_mut().tasks[0].files_created.clear();
     assert_eq!(level_of(&sim, Pattern::FileHotspot), Level::Green, "half is not more than half");
 }
 
@@ -193,7 +193,7 @@ fn red(steps: usize, more: &str) -> Sim {
     let mut sim = Sim::working_with(more);
     for id in ["T1", "T2", "T3"] {
         sim.task(id, TaskStatus::Pending, &[]);
-        sim.run.value.tasks.last_mut().unwrap().retries = 2;
+        sim.run.value_mut().tasks.last_mut().unwrap().retries = 2;
     }
     (0..steps).for_each(|_| work(&mut sim));
     sim
@@ -219,7 +219,7 @@ fn a_strategy_session_waits_for_steps_cools_down_and_can_be_switched_off() {
     let change = serde_json::json!({
         "pattern": "churn", "cause": "c", "action": "CONTINUE", "rationale": "r", "re_evaluate_after": 6,
     });
-    sim.run.value.strategies.push((step, serde_json::from_value(change).unwrap()));
+    sim.run.value_mut().strategies.push((step, serde_json::from_value(change).unwrap()));
     assert_eq!(strategy_due(&sim.run), None, "it asked for one step more");
 }
 
@@ -231,10 +231,10 @@ fn a_strategy_lowers_the_fix_limit_only_when_it_changes_something() {
         "pattern": "churn", "cause": "c", "action": "CONTINUE", "rationale": "r", "re_evaluate_after": 3,
         "changes": { "max_fix_attempts": "2" },
     });
-    sim.run.value.strategy = serde_json::from_value(change.clone()).ok();
+    sim.run.value_mut().strategy = serde_json::from_value(change.clone()).ok();
     assert_eq!(fix_limit(&sim.run), 5);
     change["action"] = "STRATEGY_CHANGE".into();
-    sim.run.value.strategy = serde_json::from_value(change).ok();
+    sim.run.value_mut().strategy = serde_json::from_value(change).ok();
     assert_eq!(fix_limit(&sim.run), 2);
 }
 
@@ -242,19 +242,19 @@ fn a_strategy_lowers_the_fix_limit_only_when_it_changes_something() {
 fn coherence_is_looked_at_after_done_tasks_not_after_steps() {
     let mut sim = Sim::working_with("value: { coherence_interval: 2 }");
     sim.task("T1", TaskStatus::Pending, &[]);
-    sim.run.value.tasks[0].retries = 3;
+    sim.run.value_mut().tasks[0].retries = 3;
     (0..9).for_each(|_| work(&mut sim));
     assert_eq!(coherence_due(&sim.run), None, "steps do not count");
     for id in ["T2", "T3"] {
         assert_eq!(coherence_due(&sim.run), None);
         sim.task(id, TaskStatus::Done, &[]);
-        sim.run.value.tasks.last_mut().unwrap().done_in = Some(sim.run.value.steps_begun - 1);
+        sim.run.value_mut().tasks.last_mut().unwrap().done_in = Some(sim.run.value().steps_begun - 1);
     }
     assert_eq!(coherence_due(&sim.run).unwrap(), "task T1 failed 3 times");
     sim.step(Action::CoherenceEval, Outcome::Neutral);
     assert_eq!(coherence_due(&sim.run), None, "once in two done tasks");
-    sim.run.value.log.pop();
-    sim.run.value.tasks[0].retries = 2;
+    sim.run.value_mut().log.pop();
+    sim.run.value_mut().tasks[0].retries = 2;
     assert_eq!(coherence_due(&sim.run), None);
 }
 
@@ -262,6 +262,6 @@ fn coherence_is_looked_at_after_done_tasks_not_after_steps() {
 fn coherence_can_be_switched_off() {
     let mut sim = Sim::working_with("value: { coherence_interval: 1, coherence: false }");
     sim.task("T1", TaskStatus::Done, &[]);
-    sim.run.value.tasks[0].retries = 3;
+    sim.run.value_mut().tasks[0].retries = 3;
     assert_eq!(coherence_due(&sim.run), None);
 }

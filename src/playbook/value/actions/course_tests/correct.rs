@@ -1,11 +1,12 @@
 //! COURSE_CORRECT.
 
 use super::*;
-use crate::machine::event::VerificationsFound;
 use crate::model::decision::{Answer, Patience, Request};
 use crate::model::digest::Digest;
 use crate::model::purpose::Purpose;
 use crate::model::value::{Outcome, VerificationStatus as Status};
+use crate::playbook::value::event::VerificationsFound;
+use crate::playbook::value::event::{StepFinished, ValueEvent};
 use crate::playbook::value::testing::{LOOP, verification};
 
 fn correction(action: &str) -> Structured {
@@ -25,7 +26,7 @@ fn stuck() -> Sim {
 
 fn exhaust(sim: &mut Sim, id: &str) {
     let bad = Verification { fix_attempts: 5, researched: true, ..verification(id, Status::Failed) };
-    sim.run.value.verifications.insert(id.to_owned(), bad);
+    sim.run.value_mut().verifications.insert(id.to_owned(), bad);
 }
 
 fn correct(sim: &mut Sim, reports: Vec<Structured>) -> StepFinished {
@@ -53,7 +54,7 @@ fn a_second_correction_gives_the_check_up() {
     correct(&mut sim, vec![add("CC-1", "Write the greeting to a file instead."), correction("restructure")]);
     let mut again = check(&sim, "unit/bad").clone();
     (again.status, again.fix_attempts) = (Status::Failed, 5);
-    sim.run.value.verifications.insert(again.id.clone(), again);
+    sim.run.value_mut().verifications.insert(again.id.clone(), again);
     correct(&mut sim, vec![add("CC-2", "Read names from the environment."), correction("new_tasks")]);
     assert_eq!(check(&sim, "unit/bad").status, Status::Blocked);
 }
@@ -102,7 +103,7 @@ fn with_checkpoint() -> Sim {
     with_git(&mut sim);
     git(&mut sim, GitOperation::Checkpoint { label: "qc-1".into() }, None);
     sim.task("T3", TaskStatus::Done, &[]);
-    let late = sim.run.value.tasks.last_mut().unwrap();
+    let late = sim.run.value_mut().tasks.last_mut().unwrap();
     (late.retries, late.notes, late.done_in) = (2, "Took long.".into(), Some(9));
     late.files_created = vec!["late.txt".into()];
     sim.verification("unit/good", Status::Failed);
@@ -121,7 +122,7 @@ fn a_rollback_goes_back_to_what_was_true_at_the_checkpoint() {
     assert!(why.contains("it goes nowhere"), "{why}");
     assert_eq!(finish(&mut sim).outcome, Outcome::Progress);
     assert_eq!(status(&sim, "T1"), TaskStatus::Done);
-    let late = sim.run.value.task("T3").unwrap();
+    let late = sim.run.value().task("T3").unwrap();
     assert_eq!((late.status, late.retries, late.done_in), (TaskStatus::Pending, 2, None));
     assert!(late.files_created.is_empty() && late.notes.contains("rolled back to qc-1"), "{late:?}");
     assert_eq!(check(&sim, "unit/good").status, Status::Passed);
@@ -145,14 +146,14 @@ fn rollbacks_are_bounded_and_need_a_place_to_go_to() {
         finished.detail
     };
     assert!(no_place(|_| {}, "qc-7").contains("`qc-7`"));
-    assert!(no_place(|sim| sim.run.value.git.checkpoints.clear(), "").contains("no checkpoint"));
-    assert!(no_place(|sim| sim.run.value.git.restores = 3, "qc-1").contains("3 rollback(s)"));
-    assert!(no_place(|sim| sim.run.value.git.facts = None, "qc-1").contains("no branch"));
+    assert!(no_place(|sim| sim.run.value_mut().checkpoints.clear(), "").contains("no checkpoint"));
+    assert!(no_place(|sim| sim.run.value_mut().restores = 3, "qc-1").contains("3 rollback(s)"));
+    assert!(no_place(|sim| sim.run.git.facts = None, "qc-1").contains("no branch"));
     let boundary = |sim: &mut Sim| {
         begin(sim, Action::CriticalEval);
         sim.agent(Purpose::CriticalEval, Vec::new());
         finish(sim);
-        let record = sim.run.value.log.last_mut().unwrap();
+        let record = sim.run.value_mut().log.last_mut().unwrap();
         (record.action, record.step) = (Action::EpicBoundary { epic: 0 }, 1);
     };
     assert!(no_place(boundary, "").contains("no checkpoint"), "a finished epic is not rolled back");
@@ -206,7 +207,7 @@ fn writing_checks_anew_is_bounded() {
             break;
         }
         sim.agent(Purpose::GenerateVerifications, Vec::new());
-        let verifications = sim.run.value.verifications.values().cloned().collect();
+        let verifications = sim.run.value().verifications.values().cloned().collect();
         sim.record(VerificationsFound { verifications, passed_over: Vec::new() });
         assert_eq!(finish(&mut sim).outcome, Outcome::NoProgress, "the script is unchanged");
     }
@@ -239,7 +240,7 @@ fn without_a_person_an_escalation_is_asked_all_the_same() {
     sim.agent(Purpose::CourseCorrect, vec![correction("escalate")]);
     sim.proceed();
     assert_eq!(sim.run.operator.open().count(), 1);
-    assert!(!sim.events.iter().any(|event| matches!(event, Event::StepFinished(_))));
+    assert!(!sim.events.iter().any(|event| matches!(event.work(), Some(ValueEvent::StepFinished(_)))));
 }
 
 #[test]
@@ -249,7 +250,7 @@ fn services_are_looked_at_again_after_a_rollback() {
         "deliverable_type": "software", "project_type": "cli", "codebase_state": "greenfield", "value_proofs": [],
         "services": [{ "name": "db", "health_type": "tcp", "port": 5432 }],
     });
-    sim.run.value.context = Some(serde_json::from_value(context).unwrap());
+    sim.run.value_mut().context = Some(serde_json::from_value(context).unwrap());
     begin(&mut sim, Action::CourseCorrect);
     sim.agent(Purpose::CourseCorrect, vec![correction("rollback")]);
     do_git(&mut sim, None);

@@ -1,10 +1,11 @@
 //! EPIC_BOUNDARY.
 
 use super::*;
-use crate::machine::event::{DecisionAnswered, EpicPut, EpicStatus};
+use crate::machine::event::DecisionAnswered;
 use crate::model::decision::{Answer, Request};
 use crate::model::purpose::Purpose;
 use crate::model::value::{Outcome, TaskSource};
+use crate::playbook::value::event::{EpicPut, EpicStatus};
 
 fn epic(number: u32, status: EpicStatus) -> EpicPut {
     EpicPut {
@@ -22,9 +23,9 @@ fn epic(number: u32, status: EpicStatus) -> EpicPut {
 fn at_the_boundary(summary: Option<Structured>) -> Sim {
     let mut sim = Sim::working();
     let statuses = [EpicStatus::InProgress, EpicStatus::Pending, EpicStatus::Pending];
-    sim.run.value.epics = (0..).zip(statuses).map(|(number, status)| epic(number, status)).collect();
+    sim.run.value_mut().epics = (0..).zip(statuses).map(|(number, status)| epic(number, status)).collect();
     sim.task("T1", TaskStatus::Done, &[]);
-    sim.run.value.steps_begun = 7;
+    sim.run.value_mut().steps_begun = 7;
     begin(&mut sim, Action::EpicBoundary { epic: 0 });
     match summary {
         Some(summary) => sim.agent(Purpose::EpicSummary, vec![summary]),
@@ -49,7 +50,7 @@ fn question(sim: &Sim) -> String {
 }
 
 fn epics(sim: &Sim) -> Vec<EpicStatus> {
-    sim.run.value.epics.iter().map(|epic| epic.status).collect()
+    sim.run.value().epics.iter().map(|epic| epic.status).collect()
 }
 
 #[test]
@@ -61,9 +62,9 @@ fn proceeding_plans_the_next_slice() {
     sim.agent(Purpose::Plan, vec![add("E2-1", "Greet a list of people from a file.")]);
     assert_eq!(finish(&mut sim).outcome, Outcome::Neutral);
     assert_eq!(epics(&sim), [EpicStatus::Completed, EpicStatus::InProgress, EpicStatus::Pending]);
-    let planned = sim.run.value.task("E2-1").unwrap();
+    let planned = sim.run.value().task("E2-1").unwrap();
     assert_eq!((planned.epic, planned.source), (Some(1), TaskSource::Plan));
-    assert_eq!(sim.run.value.task("T1").unwrap().epic, None);
+    assert_eq!(sim.run.value().task("T1").unwrap().epic, None);
 }
 
 #[test]
@@ -80,7 +81,7 @@ fn only_the_bare_words_decide_and_everything_else_is_a_wish() {
         sim.record(DecisionAnswered { id, answer, note, by: "tester".into() });
         sim.agent(Purpose::Plan, vec![add("E2-1", "Greet a list of people from a file.")]);
         finish(&mut sim);
-        let feedback = sim.run.value.epics[0].feedback.clone().unwrap();
+        let feedback = sim.run.value().epics[0].feedback.clone().unwrap();
         assert_eq!((feedback.0.as_str(), feedback.1.as_str()), expected);
     }
 }
@@ -90,7 +91,7 @@ fn stopping_leaves_the_other_slices_out() {
     let mut sim = at_the_boundary(None);
     assert!(question(&sim).contains("no summary"));
     sim.task("E3-1", TaskStatus::Pending, &[]);
-    sim.run.value.tasks.last_mut().unwrap().epic = Some(2);
+    sim.run.value_mut().tasks.last_mut().unwrap().epic = Some(2);
     sim.answer(Answer::Text("stop".into()));
     assert_eq!(finish(&mut sim).outcome, Outcome::Neutral);
     assert_eq!(epics(&sim), [EpicStatus::Completed, EpicStatus::Skipped, EpicStatus::Skipped]);
@@ -111,7 +112,7 @@ fn a_slice_that_nobody_plans_is_no_progress() {
 #[test]
 fn the_last_slice_asks_nobody() {
     let mut sim = Sim::working();
-    sim.run.value.epics = vec![epic(0, EpicStatus::InProgress)];
+    sim.run.value_mut().epics = vec![epic(0, EpicStatus::InProgress)];
     begin(&mut sim, Action::EpicBoundary { epic: 0 });
     sim.agent(Purpose::EpicSummary, vec![summary()]);
     assert_eq!(finish(&mut sim).outcome, Outcome::Neutral);

@@ -5,6 +5,7 @@ use crate::machine::event::Probe;
 use crate::model::criterion::{Criterion, Proof};
 use crate::model::purpose::Purpose;
 use crate::model::value::{Outcome, TaskSource, VerificationStatus as Status};
+use crate::playbook::value::event::StepFinished;
 use crate::playbook::value::testing::LOOP;
 
 fn ready() -> Sim {
@@ -20,7 +21,7 @@ fn ready() -> Sim {
 #[track_caller]
 fn sweep(sim: &mut Sim, failing: &[&str]) {
     begin(sim, Action::ExitGate);
-    let all: Vec<String> = sim.run.value.verifications.keys().cloned().collect();
+    let all: Vec<String> = sim.run.value().verifications.keys().cloned().collect();
     let probes: Vec<Probe> = all.iter().cloned().map(Probe::Verification).collect();
     assert_eq!(sim.settle(), Todo::Effect(Effect::RunProbes(probes)));
     for id in all {
@@ -56,11 +57,11 @@ fn it_opens_after_sweep_judge_evaluation_and_checkpoint() {
     assert_eq!(do_git(&mut sim, None), GitOperation::Checkpoint { label: "exit-gate".into() });
     let finished = finish(&mut sim);
     assert_eq!(finished.outcome, Outcome::Passed);
-    assert_eq!(sim.run.value.exit_gate_passed, Some(finished.step));
+    assert_eq!(sim.run.value().exit_gate_passed, Some(finished.step));
     assert_eq!(check(&sim, "unit/lost").status, Status::Passed, "given up, but it passes after all");
-    let taken = sim.run.value.latest_vrc().unwrap();
+    let taken = sim.run.value().latest_vrc().unwrap();
     assert_eq!((taken.value_score.to_string().as_str(), taken.carried, taken.step), ("0.95", false, finished.step));
-    assert_eq!(sim.run.value.tasks.len(), 2, "nothing is left to do");
+    assert_eq!(sim.run.value().tasks.len(), 2, "nothing is left to do");
 }
 
 #[test]
@@ -106,20 +107,20 @@ fn a_check_that_fails_keeps_it_shut_and_is_failing_from_then_on() {
     assert_eq!((failed.status, failed.runs, failed.failures.len()), (Status::Failed, 1, 1));
     assert_eq!(failed.failures[0].step, finished.step);
     assert_eq!(check(&sim, "unit/lost").status, Status::Blocked, "given up stays given up");
-    assert!(sim.run.value.vrcs.is_empty(), "no judge was asked");
+    assert!(sim.run.value().vrcs.is_empty(), "no judge was asked");
 }
 
 #[test]
 fn without_scripts_it_opens_only_after_every_try_to_write_some_and_on_a_declared_check() {
     let mut sim = ready();
-    sim.run.value.verifications.clear();
+    sim.run.value_mut().verifications.clear();
     begin(&mut sim, Action::ExitGate);
     is_shut(&finish(&mut sim), "no check at all");
-    let failed = sim.run.value.log.last().unwrap().clone();
+    let failed = sim.run.value().log.last().unwrap().clone();
     for _ in 0..3 {
         let mut generation = failed.clone();
         generation.action = Action::GenerateQc;
-        sim.run.value.log.push(generation);
+        sim.run.value_mut().log.push(generation);
     }
     begin(&mut sim, Action::ExitGate);
     is_shut(&finish(&mut sim), "no criterion has one");
@@ -143,7 +144,7 @@ fn a_judge_that_does_not_report_keeps_it_shut_and_nothing_is_carried_forward() {
     sweep(&mut sim, &[]);
     sim.agent_ends(Purpose::ExitGate, Vec::new(), failed());
     is_shut(&finish(&mut sim), "no answer");
-    assert_eq!(sim.run.value.vrcs.len(), 1);
+    assert_eq!(sim.run.value().vrcs.len(), 1);
 }
 
 #[test]
@@ -183,15 +184,15 @@ fn gaps_become_tasks_on_the_first_attempt_only() {
     let made: Vec<_> = tasks_like(&sim, "EG-").iter().map(|task| (task.id.clone(), task.source)).collect();
     assert_eq!(made.len(), 2, "{made:?}");
     assert_eq!(made[0], ("EG-1-g1".to_owned(), TaskSource::ExitGate));
-    let help = sim.run.value.task("EG-1-g1").unwrap();
+    let help = sim.run.value().task("EG-1-g1").unwrap();
     assert_eq!(help.acceptance, "Gap 'g1' resolved: no help");
     // The second attempt finds as much again and makes nothing of it.
-    for task in &mut sim.run.value.tasks {
+    for task in &mut sim.run.value_mut().tasks {
         task.status = TaskStatus::Done;
     }
     is_shut(&judged(&mut sim, vrc("0.5", "CONTINUE", gaps())), "CONTINUE");
     assert_eq!(tasks_like(&sim, "EG-").len(), 2);
-    assert_eq!(sim.run.value.exit_gate_attempts, 2);
+    assert_eq!(sim.run.value().exit_gate_attempts, 2);
 }
 
 #[test]
@@ -202,7 +203,7 @@ fn a_grave_finding_of_the_last_evaluation_keeps_it_shut() {
     sim.agent(Purpose::CriticalEval, vec![finding("blocking", "The help page is empty.")]);
     is_shut(&finish(&mut sim), "1 blocking");
     assert_eq!(tasks_like(&sim, "CE-").len(), 1);
-    assert!(sim.run.value.exit_gate_passed.is_none());
+    assert!(sim.run.value().exit_gate_passed.is_none());
 }
 
 #[test]

@@ -1,19 +1,17 @@
 //! INTERACTIVE_PAUSE.
 
 use super::*;
-use crate::machine::event::{DecisionAnswered, DecisionSettled};
+use crate::machine::event::{DecisionAnswered, DecisionSettled, OperatorEvent, RunEvent};
 use crate::machine::operator::{Decision, DecisionStatus};
 use crate::machine::step::{self, Input};
 use crate::model::decision::{Answer, DecisionId, MAX_DECISIONS, Request};
-use crate::model::loop_file;
 use crate::model::purpose::Purpose;
 use crate::model::value::{Outcome, VerificationStatus};
-use crate::playbook;
 use crate::playbook::value::testing::result;
 
 fn blocked(sim: &mut Sim, id: &str, reason: &str) {
     sim.task(id, TaskStatus::Blocked, &[]);
-    sim.run.value.tasks.last_mut().unwrap().blocked_reason = Some(reason.to_owned());
+    sim.run.value_mut().tasks.last_mut().unwrap().blocked_reason = Some(reason.to_owned());
 }
 
 fn waiting() -> Sim {
@@ -55,13 +53,13 @@ fn a_pause_holds_until_the_command_passes_and_then_only_what_waited_for_it_goes_
     assert_eq!(status(&sim, "T1"), TaskStatus::Blocked);
     sim.answer(Answer::Done);
     sim.record(DecisionSettled { id, closed: true, check: Some(result(true)), detail: String::new() });
-    let before = sim.run.value.no_progress;
+    let before = sim.run.value().no_progress;
     assert_eq!(finish(&mut sim).outcome, Outcome::Neutral);
-    assert_eq!(sim.run.value.no_progress, before);
+    assert_eq!(sim.run.value().no_progress, before);
     let after: Vec<_> = ["T1", "T2", "T3", "T4"].map(|id| status(&sim, id)).to_vec();
     use TaskStatus::{Blocked, Pending};
     assert_eq!(after, [Pending, Pending, Blocked, Blocked]);
-    assert_eq!(sim.run.value.task("T1").unwrap().blocked_reason, None);
+    assert_eq!(sim.run.value().task("T1").unwrap().blocked_reason, None);
 }
 
 #[test]
@@ -88,15 +86,15 @@ fn a_pause_has_a_limit_of_failed_verifications() {
     let say = |sim: &Sim, answer| {
         let answered = DecisionAnswered { id, answer, note: None, by: "tester".into() };
         let input = Input::Record(Box::new(answered.into()));
-        step::step(&sim.run, playbook::of(loop_file::Playbook::Value), input).remove(0)
+        step::step(&sim.run, input).remove(0)
     };
     for _ in 0..2 {
-        assert!(matches!(say(&sim, Answer::Done), Event::DecisionAnswered(_)));
+        assert!(matches!(say(&sim, Answer::Done), Event::Operator(OperatorEvent::DecisionAnswered(_))));
         sim.answer(Answer::Done);
         sim.record(DecisionSettled { id, closed: false, check: Some(result(false)), detail: String::new() });
     }
-    assert!(matches!(say(&sim, Answer::Done), Event::InputRejected(_)));
-    assert!(matches!(say(&sim, Answer::Quit), Event::DecisionAnswered(_)));
+    assert!(matches!(say(&sim, Answer::Done), Event::Run(RunEvent::InputRejected(_))));
+    assert!(matches!(say(&sim, Answer::Quit), Event::Operator(OperatorEvent::DecisionAnswered(_))));
 }
 
 #[test]
@@ -108,10 +106,10 @@ fn where_no_task_waits_a_person_is_asked_for_a_word_and_nothing_more_is_granted(
     assert_eq!(sim.settle(), Todo::AwaitPerson, "no agent is needed for that");
     let Request::Escalation { problem, .. } = asked(&sim) else { panic!() };
     assert!(problem.contains("unit/bad") && problem.contains("T1"), "{problem}");
-    let before = sim.run.value.clone();
+    let before = sim.run.value().clone();
     sim.answer(Answer::Text("try harder".into()));
     assert_eq!(finish(&mut sim).outcome, Outcome::Neutral);
-    assert_eq!((&sim.run.value.tasks, &sim.run.value.verifications), (&before.tasks, &before.verifications));
+    assert_eq!((&sim.run.value().tasks, &sim.run.value().verifications), (&before.tasks, &before.verifications));
     assert_eq!(sim.run.operator.queued().count(), 1);
 }
 
@@ -134,17 +132,17 @@ fn a_run_that_may_ask_no_more_does_not_come_back_to_the_pause() {
     begin(&mut sim, Action::InteractivePause);
     sim.agent(Purpose::InteractivePause, vec![instructions()]);
     assert_eq!(finish(&mut sim).outcome, Outcome::Neutral);
-    let first = sim.run.value.task("T1").unwrap();
+    let first = sim.run.value().task("T1").unwrap();
     assert!(first.status == TaskStatus::Blocked && !first.needs_person(), "{first:?}");
-    assert!(sim.run.value.task("T3").unwrap().needs_person());
+    assert!(sim.run.value().task("T3").unwrap().needs_person());
 }
 
 #[test]
 fn the_request_that_blocked_the_task_needs_no_other_agent() {
     let mut sim = waiting();
-    sim.run.value.tasks[0].blocked_reason = Some("HUMAN_ACTION: Get a key.".into());
+    sim.run.value_mut().tasks[0].blocked_reason = Some("HUMAN_ACTION: Get a key.".into());
     let Structured::RequestHumanAction(of_builder) = instructions() else { panic!() };
-    sim.run.value.human_requests.push(of_builder);
+    sim.run.value_mut().human_requests.push(of_builder);
     begin(&mut sim, Action::InteractivePause);
     assert_eq!(sim.settle(), Todo::AwaitPerson);
     assert!(matches!(asked(&sim), Request::HumanAction { verify: Some(_), .. }));

@@ -1,5 +1,6 @@
 //! Tests of EXECUTE.
 
+use crate::playbook::value::event::ValueEvent;
 use serde_json::json;
 
 use super::super::play::*;
@@ -13,7 +14,7 @@ fn working_on(id: &str, check: bool) -> Sim {
     let mut sim = Sim::working();
     sim.task(id, TaskStatus::Pending, &[]);
     if check {
-        sim.run.value.tasks[0].check = Some(vec!["true".into()]);
+        sim.run.value_mut().tasks[0].check = Some(vec!["true".into()]);
     }
     begin(&mut sim, Action::Execute { task: id.into() });
     sim
@@ -105,7 +106,7 @@ fn what_only_a_person_can_do_blocks_the_task_and_is_kept() {
     let task = task_of(&sim, "T1");
     assert!(task.needs_person(), "{task:?}");
     assert_eq!((task.blocked_reason.as_deref(), task.retries), (Some("HUMAN_ACTION: Log in"), 0));
-    let request = &sim.run.value.human_requests[0];
+    let request = &sim.run.value().human_requests[0];
     assert_eq!((request.blocked_task_id.as_str(), request.instructions.as_str()), ("T1", "Run login."));
     assert!(request.verification_command.is_some());
 }
@@ -115,6 +116,7 @@ fn only_what_is_in_progress_is_put_back() {
     let mut sim = working_on("T1", false);
     assert_eq!(put_back(&sim.run, "T1", "cut"), None);
     advance(&mut sim);
-    let Some(Event::TaskPut(put)) = put_back(&sim.run, "T1", "cut") else { panic!() };
+    let put_back = put_back(&sim.run, "T1", "cut").unwrap();
+    let Some(ValueEvent::TaskPut(put)) = put_back.work() else { panic!() };
     assert_eq!((put.task.status, put.task.retries), (TaskStatus::Pending, 0));
 }

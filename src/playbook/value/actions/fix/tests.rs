@@ -44,7 +44,7 @@ fn attempts(sim: &Sim, id: &str) -> u32 {
 fn a_single_failure_needs_no_triage_and_the_engine_runs_everything_again() {
     let mut sim = sim_with(&["unit/a"], &["unit/b"]);
     sim.verification("unit/c", VerificationStatus::Blocked);
-    sim.run.value.verifications.get_mut("unit/a").unwrap().fix_attempts = 2;
+    sim.run.value_mut().verifications.get_mut("unit/a").unwrap().fix_attempts = 2;
     repository(&mut sim, "c0");
     fix(&mut sim, &["unit/a"]);
     assert_eq!(repository_does(&mut sim, "c1"), GitOperation::Commit { what: BEFORE.into() });
@@ -103,10 +103,10 @@ fn a_fix_that_lowers_what_passes_is_undone_and_its_cause_comes_last_from_then_on
     let (outcome, detail) = ends(&mut sim);
     assert_eq!(outcome, Outcome::NoProgress);
     assert!(detail.starts_with("undone"), "{detail}");
-    let statuses: Vec<_> = sim.run.value.verifications.values().map(|one| one.status.name()).collect();
+    let statuses: Vec<_> = sim.run.value().verifications.values().map(|one| one.status.name()).collect();
     assert_eq!(statuses, ["failed", "failed", "passed", "passed"], "as they were before");
     assert_eq!((attempts(&sim, "unit/a"), attempts(&sim, "unit/b")), (1, 0));
-    assert_eq!((&sim.run.value.undone_causes, sim.run.value.git.restores), (&vec![why], 0));
+    assert_eq!((&sim.run.value().undone_causes, sim.run.value().restores), (&vec![why], 0));
 
     fix(&mut sim, &["unit/a", "unit/b"]);
     sim.agent(Purpose::Triage, triage(causes));
@@ -134,7 +134,7 @@ fn what_cannot_be_undone_is_told_as_it_is() {
         assert_eq!(ends(&mut sim).0, Outcome::NoProgress);
         assert_eq!(verification_of(&sim, "unit/b").status, VerificationStatus::Failed);
         assert_eq!((attempts(&sim, "unit/a"), attempts(&sim, "unit/b")), (1, 0));
-        assert!(sim.run.value.undone_causes.is_empty());
+        assert!(sim.run.value().undone_causes.is_empty());
     }
 }
 
@@ -143,7 +143,7 @@ fn two_checks_that_break_each_other_run_out_of_attempts() {
     let mut sim = sim_with(&["unit/a"], &["unit/b"]);
     let mut fixes = 0;
     loop {
-        let failing = sim.run.value.verifications.values().find(|one| one.status == VerificationStatus::Failed);
+        let failing = sim.run.value().verifications.values().find(|one| one.status == VerificationStatus::Failed);
         let failing = failing.unwrap();
         if failing.fix_attempts >= 3 {
             break;
@@ -200,7 +200,7 @@ fn a_fixer_that_needs_a_person_blocks_the_open_task_it_names() {
         scripts_run(&mut sim, &["unit/a"]);
         assert_eq!(ends(&mut sim).0, Outcome::NoProgress);
         assert_eq!(task_of(&sim, "T1").needs_person(), blocked, "{id:?} {status:?}");
-        assert_eq!(sim.run.value.human_requests[0].blocked_task_id, id);
+        assert_eq!(sim.run.value().human_requests[0].blocked_task_id, id);
     }
 }
 

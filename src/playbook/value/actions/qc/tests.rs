@@ -29,14 +29,14 @@ fn pending_scripts(scripts: &[(&str, &str)]) -> Sim {
     for (id, requires) in scripts {
         sim.verification(id, VerificationStatus::Pending);
         let requires = (!requires.is_empty()).then(|| (*requires).to_owned());
-        sim.run.value.verifications.get_mut(*id).unwrap().requires = requires.into_iter().collect();
+        sim.run.value_mut().verifications.get_mut(*id).unwrap().requires = requires.into_iter().collect();
     }
     begin(&mut sim, Action::RunQc);
     sim
 }
 
 fn statuses(sim: &Sim) -> Vec<&'static str> {
-    sim.run.value.verifications.values().map(|one| one.status.name()).collect()
+    sim.run.value().verifications.values().map(|one| one.status.name()).collect()
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn categories_run_after_those_they_require_and_green_is_a_checkpoint() {
     assert_eq!(repository_does(&mut sim, "c1"), GitOperation::Checkpoint { label: "qc-16".into() });
     assert_eq!(ends(&mut sim).0, Outcome::Progress);
     assert_eq!(statuses(&sim), ["passed", "passed", "passed"]);
-    assert_eq!(sim.run.value.git.checkpoints[0].passing, ["api/a", "unit/a", "unit/b"]);
+    assert_eq!(sim.run.value().checkpoints[0].passing, ["api/a", "unit/a", "unit/b"]);
     assert_eq!(verification_of(&sim, "unit/a").first_passed_in, Some(16));
 }
 

@@ -14,11 +14,11 @@ fn researching(patience: Patience) -> Sim {
     sim.run.operator.patience = patience;
     for id in ["unit/a", "unit/b"] {
         sim.verification(id, VerificationStatus::Failed);
-        let one = sim.run.value.verifications.get_mut(id).unwrap();
+        let one = sim.run.value_mut().verifications.get_mut(id).unwrap();
         *one = super::super::qc::after_run(one, &result(false), 0);
         one.fix_attempts = 5;
     }
-    sim.run.value.verifications.get_mut("unit/b").unwrap().researched = true;
+    sim.run.value_mut().verifications.get_mut("unit/b").unwrap().researched = true;
     begin(&mut sim, Action::Research { verifications: vec!["unit/a".into(), "unit/b".into()] });
     sim
 }
@@ -37,7 +37,7 @@ fn something_found_gives_new_attempts_once() {
     assert_eq!(ends(&mut sim).0, Outcome::Neutral);
     assert_eq!(tries(&sim, "unit/a"), (0, true));
     assert_eq!(tries(&sim, "unit/b"), (5, true), "it had its research");
-    assert_eq!(sim.run.value.research.len(), 1);
+    assert_eq!(sim.run.value().research.len(), 1);
     // Again for the same: nothing is looked up, nothing is given.
     begin(&mut sim, Action::Research { verifications: vec!["unit/b".into()] });
     assert_eq!(ends(&mut sim).0, Outcome::Neutral);
@@ -54,7 +54,7 @@ fn a_person_is_asked_where_research_finds_nothing() {
     sim.answer(Answer::Text("The port is taken.".into()));
     assert_eq!(ends(&mut sim).0, Outcome::Neutral);
     assert_eq!(tries(&sim, "unit/a"), (0, true));
-    let kept = &sim.run.value.research[0];
+    let kept = &sim.run.value().research[0];
     assert_eq!((kept.sources[0].as_str(), kept.findings.as_str()), ("human", "The port is taken."));
     assert_eq!(kept.affected_verifications, ["unit/a"]);
 }

@@ -30,6 +30,6 @@ fn a_fix_is_tried_once_looked_at_again_and_never_counts() {
         let (outcome, detail) = ends(&mut sim);
         assert_eq!(outcome, Outcome::Neutral);
         assert_eq!(detail.contains("db"), !healthy, "{detail}");
-        assert_eq!(sim.run.value.no_progress, 0);
+        assert_eq!(sim.run.value().no_progress, 0);
     }
 }

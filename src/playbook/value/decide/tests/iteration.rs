@@ -100,7 +100,7 @@ fn plan_health_is_looked_at_when_many_tasks_came_in_and_after_a_correction() {
     let unplanned = |sim: &mut Sim, count: usize| {
         for number in 0..count {
             sim.task(&format!("U{number}"), TaskStatus::Pending, &[]);
-            sim.run.value.tasks.last_mut().unwrap().source = TaskSource::Vrc;
+            sim.run.value_mut().tasks.last_mut().unwrap().source = TaskSource::Vrc;
         }
     };
     let mut sim = busy("");
@@ -125,7 +125,7 @@ fn plan_health_is_looked_at_when_many_tasks_came_in_and_after_a_correction() {
 fn red_asks_for_a_strategy_first_and_once() {
     let mut sim = busy("");
     for number in 0..3 {
-        sim.run.value.tasks[number].retries = 2;
+        sim.run.value_mut().tasks[number].retries = 2;
     }
     for _ in 0..5 {
         sim.step(execute("T0"), Outcome::NoProgress);
@@ -169,7 +169,7 @@ fn at_the_end_of_the_budget_only_what_leads_out_is_done() {
     failing(&mut sim, "unit/a", 0, false, false);
     assert_eq!(chosen(&sim), "FIX");
     // The gate failed and nothing was done for it: no second attempt.
-    sim.run.value.verifications.clear();
+    sim.run.value_mut().verifications.clear();
     sim.step(Action::ExitGate, Outcome::Failed);
     sim.next_iteration();
     assert_eq!(chosen(&sim), "halt");

@@ -66,8 +66,8 @@ fn generating_checks_without_result_comes_to_an_end() {
     assert_eq!(table::choose(&sim.run).0, "P3");
     sim.step(Action::GenerateQc, Outcome::NoProgress);
     assert_eq!(table::choose(&sim.run).0, "P6", "not again before something else is done");
-    sim.run.value.tasks[1].status = TaskStatus::Done;
-    sim.run.value.tasks[1].done_in = Some(sim.step(execute("T2"), Outcome::Progress));
+    sim.run.value_mut().tasks[1].status = TaskStatus::Done;
+    sim.run.value_mut().tasks[1].done_in = Some(sim.step(execute("T2"), Outcome::Progress));
     for _ in 0..2 {
         assert_eq!(table::choose(&sim.run).0, "P3");
         sim.step(Action::GenerateQc, Outcome::NoProgress);
@@ -82,10 +82,10 @@ fn checks_that_wait_for_failed_ones_are_not_run_again_and_again() {
     failing(&mut sim, "unit/a", 5, true, true);
     for (id, requires) in [("value/b", "unit"), ("value2/c", "value"), ("round/d", "round2"), ("round2/e", "round")] {
         sim.verification(id, VerificationStatus::Pending);
-        sim.run.value.verifications.get_mut(id).unwrap().requires = vec![requires.into()];
+        sim.run.value_mut().verifications.get_mut(id).unwrap().requires = vec![requires.into()];
     }
     assert_eq!(table::choose(&sim.run).0, "given up");
-    sim.run.value.verifications.get_mut("unit/a").unwrap().status = VerificationStatus::Passed;
+    sim.run.value_mut().verifications.get_mut("unit/a").unwrap().status = VerificationStatus::Passed;
     assert_eq!(table::choose(&sim.run).0, "P7");
 }
 
@@ -171,7 +171,7 @@ fn an_evaluator_that_never_says_ready_has_a_limit_and_no_safety_valve_is_a_succe
     sim.next_iteration();
     assert_eq!(chosen(&sim), "halt");
     assert!(why(&sim).contains("max_exit_gate_attempts"));
-    assert_eq!(sim.run.value.exit_gate_passed, None);
+    assert_eq!(sim.run.value().exit_gate_passed, None);
 }
 
 #[test]
@@ -227,8 +227,8 @@ fn a_strategy_never_raises_a_limit() {
             "pattern": "churn", "cause": "c", "action": "STRATEGY_CHANGE", "rationale": "r", "re_evaluate_after": 3,
             "changes": { "max_fix_attempts": wish },
         });
-        sim.run.value.strategy = serde_json::from_value(change).ok();
-        assert!(sim.run.value.strategy.is_some());
+        sim.run.value_mut().strategy = serde_json::from_value(change).ok();
+        assert!(sim.run.value().strategy.is_some());
         assert_eq!(crate::playbook::value::monitor::fix_limit(&sim.run), limit, "{wish}");
     }
 }

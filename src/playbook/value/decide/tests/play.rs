@@ -6,9 +6,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::machine::event::{EpicPut, EpicStatus, RunHalted, StepBegan, StepFinished};
+use crate::machine::event::RunHalted;
 use crate::model::value::tools::StrategyAction;
 use crate::model::value::{Recommendation, Task, TaskSource, Verification, VrcMode};
+use crate::playbook::value::event::{EpicPut, EpicStatus, StepBegan, StepFinished};
 use crate::playbook::value::testing::{task, verification, vrc};
 
 /// Small limits; the step limit is far away, so that it is not what ends a run.
@@ -45,7 +46,7 @@ fn play(sim: &mut Sim, bytes: &[u8]) -> End {
             Choice::Halt(halted) => return End::Halted(halted),
             Choice::Close if super::super::passed_here(&sim.run) => return End::Passed,
             Choice::Close => {
-                assert!(!sim.run.value.in_iteration.is_empty(), "an iteration in which nothing happened");
+                assert!(!sim.run.value().in_iteration.is_empty(), "an iteration in which nothing happened");
                 sim.next_iteration();
                 if sim.run.spent.iterations >= sim.run.limits.max_iterations {
                     return End::Budget;
@@ -58,7 +59,7 @@ fn play(sim: &mut Sim, bytes: &[u8]) -> End {
                     assert!(!housekeeping.contains(&action), "{action} twice in a row");
                     housekeeping.push(action.clone());
                 }
-                let step = sim.run.value.steps_begun;
+                let step = sim.run.value().steps_begun;
                 sim.record(StepBegan { step, action: action.clone(), why });
                 let outcome = act(sim, &action, step, bytes.next());
                 sim.record(StepFinished { step, outcome, detail: String::new() });
@@ -87,7 +88,7 @@ fn act(sim: &mut Sim, action: &Action, step: u32, byte: u8) -> Outcome {
         Action::CourseCorrect => correct(sim, step, byte),
         Action::Research { verifications } => {
             for id in verifications {
-                let check = sim.run.value.verifications.get_mut(id).unwrap();
+                let check = sim.run.value_mut().verifications.get_mut(id).unwrap();
                 assert!(!check.researched, "research for the same failure twice");
                 check.researched = true;
                 if byte.is_multiple_of(2) {
@@ -97,7 +98,7 @@ fn act(sim: &mut Sim, action: &Action, step: u32, byte: u8) -> Outcome {
             Outcome::Neutral
         }
         Action::InteractivePause => {
-            for task in sim.run.value.tasks.iter_mut().filter(|task| task.needs_person()) {
+            for task in sim.run.value_mut().tasks.iter_mut().filter(|task| task.needs_person()) {
                 task.status = TaskStatus::Pending;
                 task.blocked_reason = None;
             }
@@ -122,7 +123,7 @@ fn act(sim: &mut Sim, action: &Action, step: u32, byte: u8) -> Outcome {
                 2 => Recommendation::Descope,
                 _ => Recommendation::ShipReady,
             };
-            sim.run.value.vrcs.push(vrc(step, *mode, &format!("0.{:02}", byte % 100), advice));
+            sim.run.value_mut().vrcs.push(vrc(step, *mode, &format!("0.{:02}", byte % 100), advice));
             if *mode == VrcMode::Full && byte.is_multiple_of(3) {
                 add_task(sim, TaskSource::Vrc, step);
             }
@@ -136,26 +137,26 @@ fn act(sim: &mut Sim, action: &Action, step: u32, byte: u8) -> Outcome {
             });
             let change: crate::model::value::tools::StrategyChange = serde_json::from_value(change).unwrap();
             assert_eq!(change.action, StrategyAction::StrategyChange);
-            sim.run.value.strategy = Some(change.clone());
-            sim.run.value.strategies.push((step, change));
+            sim.run.value_mut().strategy = Some(change.clone());
+            sim.run.value_mut().strategies.push((step, change));
             Outcome::Neutral
         }
     }
 }
 
 fn add_task(sim: &mut Sim, source: TaskSource, step: u32) -> bool {
-    let number = sim.run.value.tasks.len();
+    let number = sim.run.value().tasks.len();
     if number >= MAX_TASKS {
         return false;
     }
-    sim.run.value.tasks.push(Task { source, created_in: step, ..task(&format!("N{number}")) });
+    sim.run.value_mut().tasks.push(Task { source, created_in: step, ..task(&format!("N{number}")) });
     true
 }
 
 /// Done, done and something broke, not done, or a person is needed.
 fn work_on(sim: &mut Sim, id: &str, step: u32, byte: u8) -> Outcome {
     let most = sim.run.value_settings().max_task_retries;
-    let value = &mut sim.run.value;
+    let value = sim.run.value_mut();
     let task = value.tasks.iter_mut().find(|task| task.id == id).unwrap();
     assert!(matches!(task.status, TaskStatus::Pending | TaskStatus::InProgress));
     match byte % 5 {
@@ -176,7 +177,7 @@ fn work_on(sim: &mut Sim, id: &str, step: u32, byte: u8) -> Outcome {
             if byte.is_multiple_of(7) {
                 service(sim, false);
             }
-            let value = &mut sim.run.value;
+            let value = sim.run.value_mut();
             let passing = value.verifications.values_mut().find(|check| check.status == VerificationStatus::Passed);
             match passing {
                 Some(check) if rest == 2 => {
@@ -196,7 +197,7 @@ fn generate(sim: &mut Sim, byte: u8) -> Outcome {
         if id == "value/c" {
             check.requires = vec!["unit".into()];
         }
-        sim.run.value.verifications.entry(id.to_owned()).or_insert(check);
+        sim.run.value_mut().verifications.entry(id.to_owned()).or_insert(check);
     }
     if count > 0 { Outcome::Progress } else { Outcome::NoProgress }
 }
@@ -208,8 +209,8 @@ fn passes(check: &mut Verification) {
 
 /// Category by category: what stands on a failed one stays pending, what stands on a blocked one is blocked.
 fn run_checks(sim: &mut Sim, byte: u8) -> Outcome {
-    let before = sim.run.value.count(VerificationStatus::Passed);
-    let checks = &mut sim.run.value.verifications;
+    let before = sim.run.value().count(VerificationStatus::Passed);
+    let checks = &mut sim.run.value_mut().verifications;
     for (bit, id) in ["unit/a", "unit/b"].into_iter().enumerate() {
         let Some(check) = checks.get_mut(id).filter(|check| check.status == VerificationStatus::Pending) else {
             continue;
@@ -225,15 +226,15 @@ fn run_checks(sim: &mut Sim, byte: u8) -> Outcome {
             if byte & 4 == 4 { passes(check) } else { check.status = VerificationStatus::Failed }
         }
     }
-    if sim.run.value.count(VerificationStatus::Passed) > before { Outcome::Progress } else { Outcome::NoProgress }
+    if sim.run.value().count(VerificationStatus::Passed) > before { Outcome::Progress } else { Outcome::NoProgress }
 }
 
 /// Some of the checks pass, another one may break; what would lower the number of passing ones is undone.
 fn fix(sim: &mut Sim, ids: &[String], byte: u8) -> Outcome {
-    let before = sim.run.value.count(VerificationStatus::Passed);
-    let other = sim.run.value.verifications.values().find(|check| check.status == VerificationStatus::Passed);
+    let before = sim.run.value().count(VerificationStatus::Passed);
+    let other = sim.run.value().verifications.values().find(|check| check.status == VerificationStatus::Passed);
     let other = other.map(|check| check.id.clone());
-    let checks = &mut sim.run.value.verifications;
+    let checks = &mut sim.run.value_mut().verifications;
     let mut passed = 0;
     for (bit, id) in ids.iter().enumerate() {
         let check = checks.get_mut(id).unwrap();
@@ -248,13 +249,13 @@ fn fix(sim: &mut Sim, ids: &[String], byte: u8) -> Outcome {
     if let Some(other) = other.filter(|_| byte & 1 == 1 && passed > 0) {
         checks.get_mut(&other).unwrap().status = VerificationStatus::Failed;
     }
-    if sim.run.value.count(VerificationStatus::Passed) > before { Outcome::Progress } else { Outcome::NoProgress }
+    if sim.run.value().count(VerificationStatus::Passed) > before { Outcome::Progress } else { Outcome::NoProgress }
 }
 
 /// Any correction marks the failing checks; a second one gives them up. Besides, the plan may change.
 fn correct(sim: &mut Sim, step: u32, byte: u8) -> Outcome {
     let restructured = byte.is_multiple_of(3);
-    for check in sim.run.value.verifications.values_mut() {
+    for check in sim.run.value_mut().verifications.values_mut() {
         if check.status != VerificationStatus::Failed || check.fix_attempts < 2 {
             continue;
         }
@@ -270,11 +271,11 @@ fn correct(sim: &mut Sim, step: u32, byte: u8) -> Outcome {
         0 => false,
         1 => add_task(sim, TaskSource::CourseCorrection, step),
         2 => {
-            let open = sim.run.value.tasks.iter_mut().find(|task| task.is_open());
+            let open = sim.run.value_mut().tasks.iter_mut().find(|task| task.is_open());
             open.map(|task| task.status = TaskStatus::Descoped).is_some()
         }
         _ => {
-            let blocked = sim.run.value.tasks.iter_mut().filter(|task| task.status == TaskStatus::Blocked);
+            let blocked = sim.run.value_mut().tasks.iter_mut().filter(|task| task.status == TaskStatus::Blocked);
             blocked.map(|task| task.status = TaskStatus::Pending).count() > 0
         }
     };
@@ -283,7 +284,7 @@ fn correct(sim: &mut Sim, step: u32, byte: u8) -> Outcome {
 
 /// Fails at anything that is open; else by chance, with new tasks on the first attempt only.
 fn leave(sim: &mut Sim, step: u32, byte: u8) -> Outcome {
-    let value = &mut sim.run.value;
+    let value = sim.run.value_mut();
     let open = value.tasks.iter().any(Task::is_open);
     if byte.is_multiple_of(3)
         && let Some(check) = value.verifications.values_mut().find(|check| check.status == VerificationStatus::Passed)
@@ -304,7 +305,7 @@ fn cross(sim: &mut Sim, epic: u32, step: u32, byte: u8) -> Outcome {
     if byte.is_multiple_of(4) {
         return Outcome::Neutral;
     }
-    for one in &mut sim.run.value.epics {
+    for one in &mut sim.run.value_mut().epics {
         if one.epic == epic {
             one.status = EpicStatus::Completed;
         } else if one.epic == epic + 1 {
@@ -313,7 +314,7 @@ fn cross(sim: &mut Sim, epic: u32, step: u32, byte: u8) -> Outcome {
     }
     for _ in 0..byte % 3 {
         if add_task(sim, TaskSource::Plan, step) {
-            sim.run.value.tasks.last_mut().unwrap().epic = Some(epic + 1);
+            sim.run.value_mut().tasks.last_mut().unwrap().epic = Some(epic + 1);
         }
     }
     Outcome::Neutral
@@ -339,7 +340,7 @@ fn start(start: &Start) -> Sim {
         sim.task(&format!("T{number}"), status, dependencies);
     }
     for epic in 0..u32::from(start.epics) {
-        sim.run.value.epics.push(EpicPut {
+        sim.run.value_mut().epics.push(EpicPut {
             epic,
             title: String::new(),
             value_statement: String::new(),
@@ -360,7 +361,7 @@ fn start(start: &Start) -> Sim {
 fn ends_well(from: &Start, bytes: &[u8]) {
     let mut sim = start(from);
     let end = play(&mut sim, bytes);
-    let value = &sim.run.value;
+    let value = sim.run.value();
     let used = |name: &str| u32::try_from(value.steps_of(name)).unwrap();
     let settings = sim.run.value_settings();
     assert!(used("COURSE_CORRECT") <= settings.max_course_corrections);
@@ -398,7 +399,7 @@ fn no_habit_of_the_actions_keeps_a_run_going() {
 #[test]
 fn a_run_that_goes_well_passes() {
     let mut sim = start(&Start { tasks: vec![1, 2, 4], epics: 0, waits: false, iterations: FAR });
-    assert!(matches!(play(&mut sim, &[199]), End::Passed), "{:?}", sim.run.value.log);
+    assert!(matches!(play(&mut sim, &[199]), End::Passed), "{:?}", sim.run.value().log);
 }
 
 proptest! {

@@ -1,13 +1,13 @@
 //! One case for each row of the table, and the order in which tasks are picked.
 
 use super::*;
-use crate::machine::event::{EpicPut, EpicStatus};
 use crate::model::value::{Recommendation, TaskSource, VrcMode};
 use crate::playbook::value::decide::{pick, table};
+use crate::playbook::value::event::{EpicPut, EpicStatus};
 
 fn epics(sim: &mut Sim, statuses: &[EpicStatus]) {
     for (number, status) in statuses.iter().enumerate() {
-        sim.run.value.epics.push(EpicPut {
+        sim.run.value_mut().epics.push(EpicPut {
             epic: u32::try_from(number).unwrap(),
             title: format!("Epic {number}"),
             value_statement: String::new(),
@@ -118,7 +118,7 @@ fn cases() -> Vec<(&'static str, &'static str, Sim)> {
     let churned: fn(&mut Sim) = |sim| {
         sim.verification("unit/a", VerificationStatus::Passed);
         done(sim, "T1");
-        sim.run.value.tasks[0].retries = 3;
+        sim.run.value_mut().tasks[0].retries = 3;
         sim.value(VrcMode::Quick, "0.95", Recommendation::Continue);
     };
     case("P8b", "COHERENCE_EVAL", churned, "value: { coherence_interval: 1 }");
@@ -139,7 +139,7 @@ fn cases() -> Vec<(&'static str, &'static str, Sim)> {
         done(sim, "T1");
         sim.value(VrcMode::Quick, "0.9", Recommendation::Continue);
         sim.task("later", TaskStatus::Pending, &[]);
-        sim.run.value.tasks[1].epic = Some(1);
+        sim.run.value_mut().tasks[1].epic = Some(1);
         epics(sim, &[EpicStatus::InProgress, EpicStatus::Pending]);
     };
     case("P9", "EPIC_BOUNDARY", epic_done, "");
@@ -147,7 +147,7 @@ fn cases() -> Vec<(&'static str, &'static str, Sim)> {
         sim.task("T1", TaskStatus::Done, &[]);
         failing(sim, "unit/a", 5, true, true);
         sim.verification("value/b", VerificationStatus::Pending);
-        sim.run.value.verifications.get_mut("value/b").unwrap().requires = vec!["unit".into()];
+        sim.run.value_mut().verifications.get_mut("value/b").unwrap().requires = vec!["unit".into()];
     };
     case("given up", "give up", hopeless, "");
     case("else", "COURSE_CORRECT", |_| {}, "");
@@ -205,10 +205,10 @@ fn tasks_are_picked_by_source_then_what_they_unblock_then_phase_then_age() {
     assert_eq!(picked(&sim), "oldest");
     sim.task("second", TaskStatus::Pending, &[]);
     assert_eq!(picked(&sim), "oldest", "the older of equals");
-    sim.run.value.tasks[1].phase = Some("Phase 10".into());
+    sim.run.value_mut().tasks[1].phase = Some("Phase 10".into());
     assert_eq!(picked(&sim), "second", "no phase comes last");
     sim.task("third", TaskStatus::Pending, &[]);
-    sim.run.value.tasks[2].phase = Some("Phase 9".into());
+    sim.run.value_mut().tasks[2].phase = Some("Phase 9".into());
     assert_eq!(picked(&sim), "third", "nine is before ten");
     sim.task("root", TaskStatus::Pending, &[]);
     sim.task("middle", TaskStatus::Pending, &["root"]);
@@ -219,11 +219,11 @@ fn tasks_are_picked_by_source_then_what_they_unblock_then_phase_then_age() {
     assert_eq!(picked(&sim), "root", "one is fewer than two");
     for source in [TaskSource::CourseCorrection, TaskSource::Vrc, TaskSource::CriticalEval, TaskSource::ExitGate] {
         sim.task(source.name(), TaskStatus::Pending, &[]);
-        sim.run.value.tasks.last_mut().unwrap().source = source;
+        sim.run.value_mut().tasks.last_mut().unwrap().source = source;
         assert_eq!(picked(&sim), source.name());
     }
     sim.task("late", TaskStatus::Pending, &["nobody knows this"]);
-    sim.run.value.tasks.last_mut().unwrap().source = TaskSource::ExitGate;
+    sim.run.value_mut().tasks.last_mut().unwrap().source = TaskSource::ExitGate;
     assert_eq!(picked(&sim), "exit gate", "what it stands on is not there");
 }
 
@@ -241,7 +241,7 @@ fn only_the_current_epic_is_worked_on() {
     epics(&mut sim, &[EpicStatus::Completed, EpicStatus::InProgress, EpicStatus::Pending]);
     for (id, epic) in [("other", Some(2)), ("mine", Some(1)), ("any", None)] {
         sim.task(id, TaskStatus::Pending, &[]);
-        sim.run.value.tasks.last_mut().unwrap().epic = epic;
+        sim.run.value_mut().tasks.last_mut().unwrap().epic = epic;
     }
     assert_eq!(pick::waiting(&sim.run).map(|task| task.id.as_str()).collect::<Vec<_>>(), ["mine", "any"]);
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::model::decision::{Answer, Request};
+use crate::playbook::value::event::{DocumentsRead, EpicStatus};
 
 pub fn discovery(questions: &[&str]) -> Vec<Structured> {
     let input = json!({ "deliverable_type": "software", "project_type": "a program", "codebase_state": "greenfield",
@@ -64,7 +65,7 @@ fn a_large_vision_is_sliced_and_the_first_slice_begins() {
     let mut at = sized(501);
     at.sim.agent(Purpose::EpicDecompose, epics(3, false));
     at.passes(Gate::VisionClassified);
-    let epics: Vec<_> = at.sim.run.value.epics.iter().map(|epic| (epic.epic, epic.status)).collect();
+    let epics: Vec<_> = at.sim.run.value().epics.iter().map(|epic| (epic.epic, epic.status)).collect();
     assert_eq!(epics, [(0, EpicStatus::InProgress), (1, EpicStatus::Pending), (2, EpicStatus::Pending)]);
 }
 
@@ -73,7 +74,7 @@ fn one_slice_or_no_word_is_a_single_run_and_too_many_are_too_large() {
     let mut one = sized(501);
     one.session(Purpose::EpicDecompose, epics(1, false), AgentEnd::Reported);
     one.passes(Gate::VisionClassified);
-    assert!(one.sim.run.value.epics.is_empty());
+    assert!(one.sim.run.value().epics.is_empty());
 
     let mut silent = sized(501);
     silent.breaks_down(Purpose::EpicDecompose);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::model::decision::{Answer, Request};
 use crate::model::value::{Recommendation, TaskStatus};
+use crate::playbook::value::event::PreflightChecked;
 
 pub fn vrc(score: &str) -> Vec<Structured> {
     let input = json!({ "value_score": score, "deliverables_total": 2, "deliverables_verified": 0,
@@ -125,7 +126,7 @@ fn a_plan_that_is_empty_or_goes_in_a_circle_is_not_passed() {
 fn blockers_are_cleared_up_or_listed() {
     let mut none = at(Gate::Blockers);
     none.passes(Gate::Blockers);
-    assert!(!none.sim.events[none.from..].iter().any(|event| matches!(event, Event::AgentStarted(_))));
+    assert!(!none.sim.events[none.from..].iter().any(|event| matches!(event, Event::Call(CallEvent::AgentStarted(_)))));
 
     let mut person = planned(&[blocked("T1", "HUMAN_ACTION: buy a key")]);
     assert!(person.passes(Gate::Blockers).contains("1 task(s) wait for a person"));
@@ -155,16 +156,16 @@ fn the_value_at_the_start_is_measured_or_nothing() {
     let mut measured = at(Gate::VrcInit);
     measured.sim.agent(Purpose::VrcFull, vrc("0.25"));
     measured.passes(Gate::VrcInit);
-    let taken = measured.sim.run.value.latest_vrc().unwrap();
+    let taken = measured.sim.run.value().latest_vrc().unwrap();
     assert_eq!((taken.value_score.to_string().as_str(), taken.carried), ("0.25", false));
 
     let mut silent = at(Gate::VrcInit);
     silent.sim.agent(Purpose::VrcFull, Vec::new());
     silent.breaks_down(Purpose::VrcFull);
     silent.passes(Gate::VrcInit);
-    let taken = silent.sim.run.value.latest_vrc().unwrap();
+    let taken = silent.sim.run.value().latest_vrc().unwrap();
     assert!(taken.carried && taken.value_score.is_zero() && taken.recommendation == Recommendation::Continue);
-    assert_eq!(silent.sim.run.value.vrcs.len(), 1);
+    assert_eq!(silent.sim.run.value().vrcs.len(), 1);
 }
 
 fn looks(at: &mut At, tools: &[&str]) {

@@ -30,7 +30,7 @@ fn approves(at: &mut At, text: &str) {
 }
 
 fn closings(at: &At) -> Vec<String> {
-    let rounds = at.sim.run.value.prd.rounds.iter();
+    let rounds = at.sim.run.value().prd.rounds.iter();
     rounds.map(|round| round.closed.as_ref().map_or("open", |closed| &closed.how).to_owned()).collect()
 }
 
@@ -53,7 +53,7 @@ fn an_amendment_is_put_before_a_person_and_judged_again() {
     at.sim.agent(Purpose::PrdCritique, critique("APPROVE"));
     at.passes(Gate::PrdCritique);
     assert_eq!(closings(&at), ["amended", "approve"]);
-    assert_eq!(at.sim.run.value.prd.rounds[1].kept.document, Digest::of(b"A better one."));
+    assert_eq!(at.sim.run.value().prd.rounds[1].kept.document, Digest::of(b"A better one."));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn what_is_infeasible_is_revised_or_the_run_ends() {
     }
     at.sim.agent(Purpose::PrdCritique, critique("APPROVE"));
     at.passes(Gate::PrdCritique);
-    assert_eq!(at.sim.run.value.prd.rounds.len(), 7);
+    assert_eq!(at.sim.run.value().prd.rounds.len(), 7);
 }
 
 #[test]

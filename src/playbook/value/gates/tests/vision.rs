@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::model::decision::{Answer, MAX_DECISIONS, Request, Severity, VisionIssue};
+use crate::playbook::value::event::DocumentsRead;
 
 const SOFT: &[(&str, &str, &str)] = &[("V1", "SOFT", "weak_evidence")];
 const HARD: &[(&str, &str, &str)] = &[("V1", "SOFT", "weak_evidence"), ("V2", "HARD", "no_mechanism")];
@@ -31,7 +32,7 @@ fn asked(at: &mut At) -> (Vec<VisionIssue>, String) {
 }
 
 fn closings(at: &At) -> Vec<String> {
-    let rounds = at.sim.run.value.vision.rounds.iter();
+    let rounds = at.sim.run.value().vision.rounds.iter();
     rounds.map(|round| round.closed.as_ref().map_or("open", |closed| &closed.how).to_owned()).collect()
 }
 
@@ -49,7 +50,7 @@ fn soft_issues_of_a_vision_that_passes_are_kept_as_acknowledged() {
     analysed(&mut at, verdict("PASS", SOFT));
     at.passes(Gate::VisionValidated);
     assert_eq!(closings(&at), ["auto_acknowledged"]);
-    assert_eq!(at.sim.run.value.vision.rounds[0].kept.issues.len(), 1);
+    assert_eq!(at.sim.run.value().vision.rounds[0].kept.issues.len(), 1);
 }
 
 #[test]
@@ -63,7 +64,7 @@ fn soft_issues_are_acknowledged_by_a_person() {
     at.sim.answer(Answer::Acknowledge);
     at.passes(Gate::VisionValidated);
     assert_eq!(closings(&at), ["acknowledged"]);
-    assert_eq!(at.sim.run.value.vision.rounds[0].closed.as_ref().unwrap().decision.unwrap().0, 1);
+    assert_eq!(at.sim.run.value().vision.rounds[0].closed.as_ref().unwrap().decision.unwrap().0, 1);
 }
 
 #[test]
@@ -108,7 +109,7 @@ fn a_hard_issue_is_researched_shown_first_and_never_acknowledged() {
     analysed(&mut at, verdict("PASS", &[]));
     at.passes(Gate::VisionValidated);
     assert_eq!(closings(&at), ["revised", "pass"]);
-    let rounds = &at.sim.run.value.vision.rounds;
+    let rounds = &at.sim.run.value().vision.rounds;
     assert_eq!((rounds[0].kept.round, rounds[1].kept.round), (1, 2));
     assert_eq!(rounds[0].kept.research.len(), 1);
     assert_ne!(rounds[0].kept.document, rounds[1].kept.document);
@@ -155,7 +156,7 @@ fn a_pass_that_never_reports_needs_a_person_and_the_same_text_is_analysed_again(
     at.breaks_down(Purpose::VisionForces);
     let (issues, _) = asked(&mut at);
     assert!(issues[0].severity == Severity::Hard && issues[0].text.contains("it is down"), "{issues:?}");
-    assert!(at.sim.run.value.vision.rounds[0].kept.unknown);
+    assert!(at.sim.run.value().vision.rounds[0].kept.unknown);
     at.sim.answer(Answer::Revise("again".into()));
     at.reads(VISION, PRD);
     analysed(&mut at, verdict("PASS", &[]));

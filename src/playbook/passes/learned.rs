@@ -3,18 +3,36 @@
 use crate::model::lane::Lane;
 use crate::model::learnings::{Claim, Link};
 
-use super::super::document;
-use super::super::event::{By, PassVerdict, Phase};
-use super::super::iteration::Iteration;
-use super::super::run::RunState;
+use crate::machine::document;
+use crate::machine::event::Phase;
+use crate::machine::iteration::Iteration;
+use crate::machine::playbook::Learned;
+use crate::machine::run::RunState;
+use crate::model::capsule;
+use crate::playbook::passes::event::{By, PassVerdict};
+
+/// What an iteration taught. Words of agents and files are in it: what points at an earlier discussion is taken out.
+pub fn learned(run: &RunState, iteration: &Iteration) -> Learned {
+    let cleaned = |claims: Vec<Claim>| {
+        let clean = |claim: Claim| Claim { text: capsule::without_bleed(&claim.text), ..claim };
+        claims.into_iter().map(clean).collect()
+    };
+    Learned {
+        tried: Some(tried(run, iteration)),
+        succeeded: cleaned(succeeded(run, iteration)),
+        failed: cleaned(failed(run, iteration)),
+        open_questions: open_questions(run, iteration),
+        part_done: false,
+    }
+}
 
 /// What was tried: the author's own list, or the known fix.
-pub fn tried(run: &RunState, iteration: &Iteration) -> Vec<String> {
+fn tried(run: &RunState, iteration: &Iteration) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Some(chosen) = run.passes.chosen_in(iteration.number()) {
+    if let Some(chosen) = run.passes().chosen_in(iteration.number()) {
         lines.push(format!("item {}, attempt {}", chosen.item, chosen.pass));
     }
-    if let Some(By::Detour(name)) = run.passes.judged_in(iteration.number()).map(|judged| &judged.by) {
+    if let Some(By::Detour(name)) = run.passes().judged_in(iteration.number()).map(|judged| &judged.by) {
         lines.push(format!("detour: {name}"));
     }
     lines.extend(iteration.author().into_iter().flat_map(|report| report.actions.iter().cloned()));
@@ -22,9 +40,9 @@ pub fn tried(run: &RunState, iteration: &Iteration) -> Vec<String> {
 }
 
 /// An item that passes from now on.
-pub fn succeeded(run: &RunState, iteration: &Iteration) -> Vec<Claim> {
-    let settled = run.passes.settled_in(iteration.number()).filter(|settled| settled.passes);
-    let (_, link, _) = super::way_out(run, iteration, Phase::Iteration);
+fn succeeded(run: &RunState, iteration: &Iteration) -> Vec<Claim> {
+    let settled = run.passes().settled_in(iteration.number()).filter(|settled| settled.passes);
+    let (_, link, _) = super::measure::way_out(run, iteration, Phase::Iteration);
     let claim = |text: String, link: Option<Link>| Claim { lane: Lane::A, text, link, demoted_from: None };
     let flipped = settled.map(|settled| claim(format!("item `{}` passes", settled.item), link));
     let learnt = iteration.author().into_iter().flat_map(|report| report.learnings.iter());
@@ -33,19 +51,19 @@ pub fn succeeded(run: &RunState, iteration: &Iteration) -> Vec<Claim> {
 }
 
 /// Why a pass was not verified, with what the critic said.
-pub fn failed(run: &RunState, iteration: &Iteration) -> Vec<Claim> {
+fn failed(run: &RunState, iteration: &Iteration) -> Vec<Claim> {
     let number = iteration.number();
     let mut claims = Vec::new();
     let mut say = |lane: Lane, text: String, link: Option<Link>| {
         claims.push(Claim { lane, text, link, demoted_from: None });
     };
     let link = document::artifacts_link(iteration);
-    if let Some(touched) = run.passes.prd.touched.get(&number) {
+    if let Some(touched) = run.passes().prd.touched.get(&number) {
         let what = touched.join(", ");
         let text = format!("the PRD was changed while an agent worked ({what}): not believed, put back");
         say(Lane::A, text, Some(link.clone()));
     }
-    let Some(judged) = run.passes.judged_in(number) else { return claims };
+    let Some(judged) = run.passes().judged_in(number) else { return claims };
     if judged.verdict != PassVerdict::Verified {
         say(Lane::A, format!("{}: {}", judged.verdict.name(), judged.detail), Some(link.clone()));
     }
@@ -53,7 +71,7 @@ pub fn failed(run: &RunState, iteration: &Iteration) -> Vec<Claim> {
         let text = format!("changed outside the item's scope: {}", judged.out_of_scope.join(", "));
         say(Lane::A, text, Some(link.clone()));
     }
-    if let Some(problem) = run.passes.settled_in(number).and_then(|settled| settled.problem.as_ref()) {
+    if let Some(problem) = run.passes().settled_in(number).and_then(|settled| settled.problem.as_ref()) {
         say(Lane::A, format!("verified, but not flipped: {problem}"), Some(link));
     }
     for concern in &judged.concerns {
@@ -64,8 +82,8 @@ pub fn failed(run: &RunState, iteration: &Iteration) -> Vec<Claim> {
 }
 
 /// What the next pass should answer.
-pub fn open_questions(run: &RunState, iteration: &Iteration) -> Vec<String> {
-    let Some(judged) = run.passes.judged_in(iteration.number()) else { return Vec::new() };
+fn open_questions(run: &RunState, iteration: &Iteration) -> Vec<String> {
+    let Some(judged) = run.passes().judged_in(iteration.number()) else { return Vec::new() };
     if judged.verdict == PassVerdict::Verified {
         return Vec::new();
     }

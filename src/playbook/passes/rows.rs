@@ -1,26 +1,26 @@
 //! The items of a PRD and the concerns of a critic, as the plan shows them.
 
-use super::{Item, Kind, Status};
-use crate::machine::event::{By, PassJudged, PassVerdict, Probe};
-use crate::machine::passes::{self, Standing, standing};
+use crate::machine::event::Probe;
 use crate::machine::run::RunState;
-use crate::model::loop_file::Playbook;
+use crate::model::plan_row::{Row, RowKind, RowStatus};
 use crate::model::safe::Safe;
+use crate::playbook::passes::event::{By, PassJudged, PassVerdict};
+use crate::playbook::passes::state::{self as passes, Standing, has_items, standing};
 
 /// Items first, in the order of the work; then what the latest critique left open.
-pub fn items(run: &RunState) -> Vec<Item> {
-    let mut seen: Vec<_> = run.passes.prd.items.iter().collect();
+pub fn rows(run: &RunState) -> Vec<Row> {
+    let mut seen: Vec<_> = run.passes().prd.items.iter().collect();
     seen.sort_by_key(|item| item.order);
     let items = seen.into_iter().map(|item| {
-        let passes: Vec<&PassJudged> = run.passes.of(Some(&item.id)).collect();
-        let chosen = run.passes.chosen_in(run.iteration_number()).is_some_and(|chosen| chosen.item == item.id);
+        let passes: Vec<&PassJudged> = run.passes().of(Some(&item.id)).collect();
+        let chosen = run.passes().chosen_in(run.iteration_number()).is_some_and(|chosen| chosen.item == item.id);
         let status = match (item.passes, standing(run, Some(&item.id))) {
-            (true, _) => Status::Met,
-            (false, Standing::Asked) => Status::Blocked,
-            (false, Standing::Skipped) => Status::Dropped,
-            (false, Standing::Open { .. }) if chosen && run.current.is_some() => Status::Working,
-            (false, Standing::Open { .. }) if passes.is_empty() => Status::Waiting,
-            (false, Standing::Open { .. }) => Status::NotMet,
+            (true, _) => RowStatus::Met,
+            (false, Standing::Asked) => RowStatus::Blocked,
+            (false, Standing::Skipped) => RowStatus::Dropped,
+            (false, Standing::Open { .. }) if chosen && run.current.is_some() => RowStatus::Working,
+            (false, Standing::Open { .. }) if passes.is_empty() => RowStatus::Waiting,
+            (false, Standing::Open { .. }) => RowStatus::NotMet,
         };
         let why = match standing(run, Some(&item.id)) {
             Standing::Asked if !item.passes => "waits for a person".to_owned(),
@@ -36,53 +36,40 @@ pub fn items(run: &RunState) -> Vec<Item> {
             .map(|(index, one)| ("needs", Safe::line(&format!("{}. {one}", index + 1))))
             .collect();
         more.extend(passes.iter().map(|pass| ("attempt", Safe::line(&told(pass)))));
-        Item {
-            kind: Kind::Item,
-            id: Safe::line(&item.id),
-            text: Safe::line(&item.title),
-            status,
-            since: None,
-            proof: None,
+        Row {
             why: Safe::line(&why),
             how: Safe::line("checks, then a critic; only the engine says that it passes"),
-            guards: Safe::line(""),
             running: run.open_probes.iter().any(|(_, probe)| *probe == Probe::Item(item.id.clone())),
-            story: Vec::new(),
-            trend: Vec::new(),
             aside: Safe::line(&aside),
             more,
+            ..Row::new(RowKind::Item, &item.id, &item.title, status)
         }
     });
     items.chain(concerns(run)).collect()
 }
 
 /// Concerns of the latest critique; those that were there a pass before say so.
-fn concerns(run: &RunState) -> Vec<Item> {
-    let Some(latest) = run.passes.judged.last() else { return Vec::new() };
+fn concerns(run: &RunState) -> Vec<Row> {
+    let Some(latest) = run.passes().judged.last() else { return Vec::new() };
     let verified = latest.verdict == PassVerdict::Verified;
     let subject = latest.subject.as_deref();
-    let earlier: Vec<&PassJudged> = run.passes.of(subject).filter(|pass| pass.iteration < latest.iteration).collect();
+    let earlier: Vec<&PassJudged> = run.passes().of(subject).filter(|pass| pass.iteration < latest.iteration).collect();
     latest
         .concerns
         .iter()
         .map(|concern| {
             let rounds = earlier.iter().filter(|pass| pass.concerns.iter().any(|other| other.is_like(concern))).count();
             let aside = if rounds == 0 { "new".to_owned() } else { format!("for {} passes", rounds + 1) };
-            Item {
-                kind: Kind::Concern,
-                id: Safe::line(concern.severity.name()),
-                text: Safe::line(&format!("{}: {}", concern.location, concern.description)),
-                status: if verified { Status::Met } else { Status::NotMet },
-                since: None,
-                proof: None,
+            Row {
                 why: Safe::line(&concern.recommendation),
                 how: Safe::line("found by the critic"),
-                guards: Safe::line(""),
-                running: false,
-                story: Vec::new(),
-                trend: Vec::new(),
                 aside: Safe::line(&aside),
-                more: Vec::new(),
+                ..Row::new(
+                    RowKind::Concern,
+                    concern.severity.name(),
+                    &format!("{}: {}", concern.location, concern.description),
+                    if verified { RowStatus::Met } else { RowStatus::NotMet },
+                )
             }
         })
         .collect()
@@ -98,18 +85,18 @@ fn told(pass: &PassJudged) -> String {
 
 /// How far it is, in one line.
 pub fn title(run: &RunState) -> String {
-    if run.loop_file().playbook == Playbook::Prd {
-        let prd = &run.passes.prd;
+    if has_items(run) {
+        let prd = &run.passes().prd;
         return format!("Plan  {} of {} items pass", prd.passing(), prd.items.len());
     }
     let limit = run.loop_file().pass_limit();
-    match run.passes.judged.last() {
+    match run.passes().judged.last() {
         None => format!("Plan  no pass judged yet, at most {limit}"),
         Some(pass) => {
             let left = passes::by_severity(pass).into_iter().filter(|(_, count)| *count > 0);
             let left: Vec<String> = left.map(|(severity, count)| format!("{count} {}", severity.name())).collect();
             let left = if left.is_empty() { String::new() } else { format!(", {}", left.join(", ")) };
-            let made = run.passes.of(None).filter(|pass| pass.by == By::Author).count();
+            let made = run.passes().of(None).filter(|pass| pass.by == By::Author).count();
             format!("Plan  pass {made} of {limit}: {}{left}", pass.verdict.name())
         }
     }

@@ -4,43 +4,32 @@
 
 use serde_json::{Value, json};
 
-use crate::journal::Blobs;
-use crate::machine::document::iteration_dir;
-use crate::machine::event::{AgentEnd, Event, ItemSeen, Phase, Probe};
+use crate::machine::event::AgentEnd;
 use crate::machine::iteration::Iteration;
-use crate::machine::passes;
+use crate::machine::playbook::ReadBlob;
 use crate::machine::run::RunState;
 use crate::model::prd::Prd;
-
-/// Where the output of a check of an item, or of a known fix, is kept; `None`: elsewhere, or nowhere.
-pub fn output_path(iteration: u32, phase: Phase, probe: &Probe) -> Option<String> {
-    let name = match (phase, probe) {
-        (Phase::Iteration, Probe::Item(id)) => format!("item_{id}"),
-        (Phase::Detour, Probe::Detour(name)) => format!("detour_{name}"),
-        _ => return None,
-    };
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '_' };
-    let name: String = name.chars().map(plain).collect();
-    // Two ids may look alike once they are plain.
-    let digest = crate::model::digest::Digest::of(probe.name().as_bytes());
-    Some(format!("{}/checks/{name}.{}.txt", iteration_dir(iteration), digest.short()))
-}
+use crate::playbook::passes::event::{ItemSeen, PassEvent};
+use crate::playbook::passes::state as passes;
 
 /// Are the items of an event those of the text that it names?
-pub fn check_items(run: &RunState, blobs: &Blobs, event: &Event) -> Result<(), String> {
+pub fn check_items(run: &RunState, event: &PassEvent, read: ReadBlob<'_>) -> Result<(), String> {
     let (digest, recorded, settled) = match event {
-        Event::PrdRead(read) => {
-            let items = read.items.clone().unwrap_or_else(|| run.passes.prd.items.clone());
-            (read.sha256, items, false)
+        PassEvent::PrdRead(found) => {
+            let items = found.items.clone().unwrap_or_else(|| run.passes().prd.items.clone());
+            (found.sha256, items, false)
         }
-        Event::ItemSettled(settled) if settled.passes => {
-            let flipped = || passes::flipped(&run.passes.prd.items, &settled.item);
+        PassEvent::ItemSettled(settled) if settled.passes => {
+            let flipped = || passes::flipped(&run.passes().prd.items, &settled.item);
             (settled.sha256, settled.items.clone().unwrap_or_else(flipped), true)
         }
-        _ => return Ok(()),
+        PassEvent::ItemChosen(_)
+        | PassEvent::PassJudged(_)
+        | PassEvent::RouteDecided(_)
+        | PassEvent::ItemSettled(_) => return Ok(()),
     };
     let Some(digest) = digest else { return Ok(()) };
-    let bytes = blobs.get(&digest).map_err(|e| e.to_string())?;
+    let bytes = read(&digest)?;
     let prd = Prd::read(&bytes).map_err(|e| format!("the text of the items cannot be read: {e}"))?;
     let found = passes::seen(&prd)?;
     // What somebody else flipped at the same moment is heard later, so a settled list may say less than the text.
@@ -58,13 +47,13 @@ pub fn check_items(run: &RunState, blobs: &Blobs, event: &Event) -> Result<(), S
 /// routing.json: what the pass came to, and where it went from there.
 pub fn routing(run: &RunState, iteration: &Iteration) -> Option<Value> {
     let number = iteration.number();
-    let judged = run.passes.judged_in(number)?;
+    let judged = run.passes().judged_in(number)?;
     Some(json!({
         "iteration": number,
-        "item": run.passes.chosen_in(number),
+        "item": run.passes().chosen_in(number),
         "pass": judged,
-        "decision": run.passes.route_of(number),
-        "settled": run.passes.settled_in(number).map(|settled| json!({
+        "decision": run.passes().route_of(number),
+        "settled": run.passes().settled_in(number).map(|settled| json!({
             "item": settled.item,
             "passes": settled.passes,
             "prd_sha256": settled.sha256,
@@ -75,11 +64,11 @@ pub fn routing(run: &RunState, iteration: &Iteration) -> Option<Value> {
 
 /// receipts.json: who was called, how it ended, and what it took.
 pub fn receipts(run: &RunState, iteration: &Iteration) -> Option<Value> {
-    if !run.loop_file().playbook.has_passes() || iteration.calls.is_empty() {
+    if iteration.calls.is_empty() {
         return None;
     }
     let number = iteration.number();
-    let route = run.passes.route_of(number);
+    let route = run.passes().route_of(number);
     let rows: Vec<Value> = iteration
         .calls
         .iter()

@@ -5,9 +5,71 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::machine::event::{family, work_event};
+use crate::machine::words::{Place, Told, Topic::Run};
+
 use crate::model::critique::Concern;
 use crate::model::digest::Digest;
+pub use crate::model::prd::ReadWhen;
 use crate::model::signature::Signature;
+
+family! {
+    /// What happened to items, passes and routes.
+    PassEvent {
+        PrdRead = "prd.read", Fact, |read| read.sha256.into_iter().chain(read.theirs).collect();
+        ItemChosen = "item.chosen", Decided;
+        PassJudged = "pass.judged", Decided;
+        RouteDecided = "route.decided", Decided;
+        ItemSettled = "item.settled", Fact, |settled| settled.sha256.into_iter().collect();
+    }
+}
+work_event!(PassEvent);
+
+impl PassEvent {
+    pub fn told(&self, _at: &Place) -> Told {
+        let (text, good) = match self {
+            Self::PrdRead(read) => match (&read.problem, read.when) {
+                (Some(problem), _) => (format!("items: {problem}"), Some(false)),
+                (None, _) if !read.touched.is_empty() => {
+                    let what = read.touched.join(", ");
+                    (format!("the PRD was changed while an agent worked ({what}): not believed"), Some(false))
+                }
+                (None, ReadWhen::Restored) => ("the items are put back as they were".to_owned(), None),
+                (None, ReadWhen::Start | ReadWhen::Between | ReadWhen::AfterWork) => {
+                    let Some(items) = &read.items else { return Told::quiet(Run, self.kind()) };
+                    let passing = items.iter().filter(|item| item.passes).count();
+                    (format!("items: {passing} of {} pass", items.len()), None)
+                }
+            },
+            Self::ItemChosen(chosen) => {
+                (format!("item {}, attempt {}: {}", chosen.item, chosen.pass, chosen.why), None)
+            }
+            Self::PassJudged(judged) => {
+                let who = match &judged.by {
+                    By::Author => String::new(),
+                    By::Detour(name) => format!(" after {name}"),
+                };
+                let item = judged.subject.as_ref().map(|item| format!("{item} ")).unwrap_or_default();
+                let good = judged.verdict == PassVerdict::Verified;
+                (format!("{item}{}{who}: {}", judged.verdict.name(), judged.detail), Some(good))
+            }
+            Self::RouteDecided(decided) => {
+                let target = match &decided.route {
+                    Route::Detour(name) => format!(" to {name}"),
+                    _ => String::new(),
+                };
+                let count = format!("pass {} of {}", decided.pass, decided.limit);
+                (format!("{}{target} ({count}): {}", decided.route.name(), decided.why), None)
+            }
+            Self::ItemSettled(settled) => match (&settled.problem, settled.passes) {
+                (Some(problem), _) => (format!("{} is not flipped: {problem}", settled.item), Some(false)),
+                (None, true) => (format!("{} passes", settled.item), Some(true)),
+                (None, false) => return Told::quiet(Run, self.kind()),
+            },
+        };
+        Told { good, ..Told::new(Run, text) }
+    }
+}
 
 /// An item as the file has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,20 +82,6 @@ pub struct ItemSeen {
     /// What must hold; only of items that do not pass.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acceptance: Vec<String>,
-}
-
-/// When the file of items was read, and so who may have changed it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReadWhen {
-    /// Before everything.
-    Start,
-    /// Between two iterations: what is different was changed by people, and holds.
-    Between,
-    /// After an agent worked: what it says of passing is not believed.
-    AfterWork,
-    /// The believed text is back in its place.
-    Restored,
 }
 
 /// The file of items as it is now.

@@ -9,31 +9,29 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::machine::document;
-use crate::machine::event::{EpicPut, Target};
 use crate::machine::run::RunState;
-use crate::machine::value::{StepRecord, ValueState};
 use crate::model::learnings::flatten;
-use crate::model::loop_file::Playbook;
 use crate::model::stop::ExitStatus;
-use crate::model::value::{Action, Gate, Outcome, Task, TaskStatus, Verification, VerificationStatus};
+use crate::model::value::{Action, Gate, Outcome, Task, TaskStatus, VIEWS, Verification, VerificationStatus};
+use crate::playbook::value::event::{EpicPut, Target};
+use crate::playbook::value::state::{StepRecord, ValueState};
 
-use super::render::Rendered;
+use crate::model::rendered::Rendered;
 
 /// The first line of every view: whoever opens one learns that it is made, and from what.
 pub const MARK: &str = "<!-- rendered by nightloop from its journal; changes here are lost -->";
 /// The views that are copied into the workspace itself.
-pub const COPIES: [&str; 4] =
-    ["IMPLEMENTATION_PLAN.md", "VALUE_CHECKLIST.md", "DELIVERY_REPORT.md", ".loop_state.json"];
+pub const COPIES: [&str; 4] = VIEWS;
 const DIRECTORY: &str = "value";
 /// What marks the copy of the state.
 const RENDERED_FROM: &[u8] = b"\"rendered_from\":";
 
 /// Everything this playbook shows for the run as a whole.
 pub fn views(run: &RunState) -> Vec<Rendered> {
-    if run.loop_file().playbook != Playbook::Value || run.value.steps_begun == 0 {
+    if run.value().steps_begun == 0 {
         return Vec::new();
     }
-    let value = &run.value;
+    let value = run.value();
     let mut files = Vec::new();
     let mut add = |name: &str, text: String, role: &'static str| {
         let path = format!("{}/{DIRECTORY}/{name}", document::EVIDENCE_ROOT);
@@ -74,7 +72,7 @@ pub fn is_ours(bytes: &[u8]) -> bool {
 }
 
 fn plan(run: &RunState) -> String {
-    let value = &run.value;
+    let value = run.value();
     let mut text = format!("{MARK}\n# Implementation plan\n\n");
     let done = value.tasks_with(TaskStatus::Done).count();
     let descoped = value.tasks_with(TaskStatus::Descoped).count();
@@ -123,7 +121,7 @@ fn write_task(text: &mut String, task: &Task) {
 }
 
 fn checklist(run: &RunState) -> String {
-    let value = &run.value;
+    let value = run.value();
     let mut text = format!("{MARK}\n# Value checklist\n\n");
     let proofs = value.context.iter().flat_map(|context| &context.value_proofs);
     let _ = writeln!(text, "## What a user must be able to see\n");
@@ -161,7 +159,7 @@ fn checklist(run: &RunState) -> String {
 
 /// The end in words. It says "delivered" only where the run itself ended with success.
 fn delivery(run: &RunState) -> String {
-    let value = &run.value;
+    let value = run.value();
     let Some(halt) = &run.halt else { return String::new() };
     let mut text = format!("{MARK}\n# Delivery report\n\n");
     let verdict = match halt.status {
@@ -211,7 +209,7 @@ fn delivery(run: &RunState) -> String {
             let _ = writeln!(text, "- {}: {} -> {answer}", decision.id, flatten(&decision.request.gist()));
         }
     }
-    if let Some(branch) = value.git.facts.as_ref().and_then(|facts| facts.branch.as_ref()) {
+    if let Some(branch) = run.git.branch() {
         let _ = writeln!(text, "\nThe work is on the branch `{}`.", flatten(branch));
     }
     text
@@ -237,7 +235,7 @@ fn write_epics(text: &mut String, epics: &[EpicPut]) {
 /// What has to be there before a run can begin, where it could not.
 fn preconditions(run: &RunState) -> Option<String> {
     let halt = run.halt.as_ref().filter(|_| run.current.is_none() && run.done.is_empty())?;
-    let value = &run.value;
+    let value = run.value();
     let mut text = format!("{MARK}\n# Pre-conditions\n\n{}\n\n", flatten(&halt.detail));
     for gate in Gate::ALL {
         let mark = if value.gates.contains(&gate) { 'x' } else { ' ' };
@@ -277,7 +275,7 @@ fn refinement(value: &ValueState) -> Value {
 
 /// `.loop_state.json`: a picture of the state for other tools. Never read.
 fn state(run: &RunState) -> Value {
-    let value = &run.value;
+    let value = run.value();
     let verifications: Vec<&Verification> = value.verifications.values().collect();
     let baseline: Vec<&str> =
         verifications.iter().filter(|v| v.status == VerificationStatus::Passed).map(|v| v.id.as_str()).collect();
@@ -304,8 +302,8 @@ fn state(run: &RunState) -> Value {
         })),
         "strategy": value.strategy,
         "git": {
-            "branch": value.git.facts.as_ref().and_then(|facts| facts.branch.clone()),
-            "checkpoints": value.git.checkpoints.iter().map(|one| json!({
+            "branch": run.git.branch(),
+            "checkpoints": value.checkpoints.iter().map(|one| json!({
                 "label": one.label,
                 "commit": one.commit,
                 "step": one.step,
@@ -314,7 +312,7 @@ fn state(run: &RunState) -> Value {
             })).collect::<Vec<_>>(),
         },
         "epics": value.epics,
-        "undone_iterations": value.undone,
+        "undone_iterations": run.git.undone,
     })
 }
 

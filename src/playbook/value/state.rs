@@ -1,35 +1,26 @@
 //! The folded state of the value playbook. Everything its decisions, its rendered views and the console show.
 //!
 //! Role: the state and what is read off it; `fold` changes it, `legal` says what may. Not its role: deciding what comes
-//! next (`playbook::value`). Invariant: nothing here is stored
-//! elsewhere; `.loop_state.json` and the plan files are rendered from it and never read.
-
-mod fold;
-pub mod learned;
-mod legal;
+//! next (`decide`). Invariant: nothing here is stored elsewhere; `.loop_state.json` and the plan files are rendered from
+//! it and never read.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use crate::model::decision::DecisionId;
 use crate::model::digest::Digest;
-use crate::model::loop_file::Playbook;
-use crate::model::purpose::{self, Purpose, Tool};
-use crate::model::value::guard;
+use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::plan::TaskSource;
-use crate::model::value::settings::GitSettings;
 use crate::model::value::tools::{Discovery, HumanActionRequest, ResearchReport, StrategyChange, Structured};
 use crate::model::value::{
     Action, Gate, Outcome, Task, TaskStatus, ValueSettings, Verification, VerificationStatus, Vrc,
 };
 
 use super::event::{
-    AgentEnd, AgentFinished, DocumentsRead, EpicPut, GitFacts, GitFinished, GitOperation, PreflightChecked, Probe,
-    ProbeResult, RoundClosed, RoundKept, ServiceHealth, Target,
+    DocumentsRead, EpicPut, EpicStatus, PreflightChecked, RoundClosed, RoundKept, ServiceHealth, Target,
 };
-use super::run::RunState;
-
-pub(super) use fold::{accept, apply, call_ended, iteration_began};
-pub(super) use legal::legal;
+use crate::machine::event::{AgentEnd, GitFinished, Probe, ProbeResult};
+use crate::machine::run::RunState;
 
 /// A call that a step made.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,7 +80,7 @@ impl OpenStep {
         self.decisions.get(self.round.decisions..).unwrap_or_default()
     }
 
-    fn begin_round(&mut self) {
+    pub(super) fn begin_round(&mut self) {
         let (calls, reports, decisions) = (self.calls.len(), self.reports.len(), self.decisions.len());
         self.round = RoundMark { calls, reports, decisions };
     }
@@ -161,37 +152,6 @@ pub struct Checkpoint {
     pub passing: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct GitState {
-    /// `None`: not looked at yet.
-    pub facts: Option<GitFacts>,
-    /// Announced and not finished.
-    pub open: Option<GitOperation>,
-    pub checkpoints: Vec<Checkpoint>,
-    /// Rollbacks; a fix that was undone is none.
-    pub restores: u32,
-    /// Why the repository cannot be used.
-    pub problem: Option<String>,
-    /// Did the latest operation succeed? Then everything of the run was committed there.
-    pub committed: bool,
-    /// Where each iteration began on the branch, with everything before it committed.
-    pub starts: BTreeMap<u32, String>,
-}
-
-impl GitState {
-    /// The commit that the run's own branch is at.
-    pub fn commit(&self) -> Option<&str> {
-        self.facts.as_ref().filter(|facts| facts.branch.is_some())?.head.as_deref()
-    }
-}
-
-/// An iteration that a person took back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Undone {
-    pub by: String,
-    pub files: Vec<String>,
-}
-
 /// The value playbook's part of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ValueState {
@@ -219,20 +179,14 @@ pub struct ValueState {
     pub exit_gate_passed: Option<u32>,
     pub strategy: Option<StrategyChange>,
     pub strategies: Vec<(u32, StrategyChange)>,
-    pub git: GitState,
+    pub checkpoints: Vec<Checkpoint>,
+    /// Rollbacks; a fix that was undone is none.
+    pub restores: u32,
     pub epics: Vec<EpicPut>,
-    pub undone: BTreeSet<u32>,
-    pub undo: Option<u32>,
-    /// Who asked for the present one.
-    pub undo_by: Option<String>,
-    /// The iterations in `undone`, with what was taken back.
-    pub taken_back: BTreeMap<u32, Undone>,
     /// What agents asked a person to do, in order. A builder's request names the task it was given.
     pub human_requests: Vec<HumanActionRequest>,
     /// Fixes that were undone: the reasons given for putting the files back.
     pub undone_causes: Vec<String>,
-    /// Finished calls by what they were for, so that each can be told apart.
-    pub calls_made: BTreeMap<(Purpose, Option<String>), u32>,
 }
 
 impl ValueState {
@@ -280,17 +234,17 @@ impl ValueState {
 
     /// The epic that is worked on.
     pub fn current_epic(&self) -> Option<&EpicPut> {
-        self.epics.iter().find(|epic| epic.status == super::event::EpicStatus::InProgress)
+        self.epics.iter().find(|epic| epic.status == EpicStatus::InProgress)
     }
 
-    fn refinement_mut(&mut self, target: Target) -> &mut Refinement {
+    pub(super) fn refinement_mut(&mut self, target: Target) -> &mut Refinement {
         match target {
             Target::Vision => &mut self.vision,
             Target::Prd => &mut self.prd,
         }
     }
 
-    fn put_task(&mut self, task: Task) {
+    pub(super) fn put_task(&mut self, task: Task) {
         match self.tasks.iter_mut().find(|known| known.id == task.id) {
             Some(known) => *known = task,
             None => self.tasks.push(task),
@@ -321,59 +275,31 @@ pub fn source_of(action: &Action) -> TaskSource {
     }
 }
 
-/// May this structured report be taken now? The error goes back to the agent.
-pub fn admit(run: &RunState, report: &Structured) -> Result<(), String> {
-    let value = &run.value;
-    let step = value.step.as_ref().ok_or("no step is open")?;
-    match report {
-        Structured::ManageTask(wish) => {
-            guard::judge(&value.tasks, run.value_settings(), source_of(&step.action), step.number, wish).map(|_| ())
-        }
-        Structured::ReportTaskComplete(complete) => match &step.action {
-            Action::Execute { task } if *task == complete.task_id => Ok(()),
-            Action::Execute { task } => Err(format!("this call is for task {task}, not {}", complete.task_id)),
-            _ => Err("no task is being worked on".to_owned()),
-        },
-        Structured::RequestHumanAction(request) => {
-            let id = &request.blocked_task_id;
-            let known = id.is_empty() || value.task(id).is_some();
-            if known { Ok(()) } else { Err(format!("there is no task `{id}`")) }
-        }
-        Structured::ReportStrategyChange(change) => change.within(run.value_settings()),
-        _ => Ok(()),
-    }
-}
-
 /// A blob a verification's script is kept in.
 pub fn scripts(value: &ValueState) -> impl Iterator<Item = (&str, Digest)> {
     value.verifications.values().map(|one| (one.path.as_str(), one.script))
 }
 
 impl RunState {
-    /// The `value:` part of the declaration, or its defaults.
-    pub fn value_settings(&self) -> &ValueSettings {
-        static DEFAULTS: std::sync::LazyLock<ValueSettings> = std::sync::LazyLock::new(ValueSettings::default);
-        self.loop_file().value.as_ref().unwrap_or(&DEFAULTS)
+    /// The value playbook's part; empty for the others.
+    pub fn value(&self) -> &ValueState {
+        static EMPTY: LazyLock<ValueState> = LazyLock::new(ValueState::default);
+        self.work().unwrap_or(&EMPTY)
     }
 
-    /// How the playbook uses a repository.
-    pub fn git_settings(&self) -> &GitSettings {
-        match self.loop_file().playbook {
-            Playbook::Prd => &self.loop_file().prd().git,
-            Playbook::Swarm | Playbook::Value | Playbook::Micro => &self.value_settings().git,
-        }
+    #[cfg(test)]
+    pub fn value_mut(&mut self) -> &mut ValueState {
+        self.work_mut().unwrap()
+    }
+
+    /// The `value:` part of the declaration, or its defaults.
+    pub fn value_settings(&self) -> &ValueSettings {
+        self.loop_file().value_settings()
     }
 
     /// The gate that is open and its place among all of them, before the first iteration.
     pub fn open_gate(&self) -> Option<(usize, Gate)> {
-        let Some(Action::Gate { gate }) = self.value.step.as_ref().map(|step| &step.action) else { return None };
+        let Some(Action::Gate { gate }) = self.value().step.as_ref().map(|step| &step.action) else { return None };
         Gate::ALL.iter().position(|one| one == gate).map(|index| (index + 1, *gate))
-    }
-
-    /// Who a call was that has just ended, and what for. For people; not cleaned.
-    pub fn who_finished(&self, finished: &AgentFinished) -> String {
-        let mut calls = self.value.step.iter().flat_map(|step| step.calls.iter().rev());
-        let call = calls.find(|call| call.key == finished.call);
-        call.map_or_else(|| finished.role.to_string(), |call| purpose::who(call.purpose, call.subject.as_deref()))
     }
 }

@@ -5,10 +5,96 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::machine::event::{family, work_event};
+use crate::machine::words::{Place, Told, Topic::Run, counted};
+
 use crate::model::decision::{DecisionId, VisionIssue};
 use crate::model::digest::Digest;
 use crate::model::value::tools::{Critique, ResearchReport, VisionValidation};
 use crate::model::value::{Action, Outcome, Task, Verification, Vrc};
+
+family! {
+    /// What happened in the value playbook.
+    ValueEvent {
+        StepBegan = "step.began", Decided;
+        StepFinished = "step.finished", Decided;
+        TaskPut = "task.put", Decided;
+        DocumentsRead = "documents.read", Fact, |read| read.vision.text.into_iter().chain(read.prd.text).collect();
+        VerificationsFound = "verifications.found", Fact, |found| found.verifications.iter().map(|one| one.script).collect();
+        VerificationPut = "verification.put", Decided;
+        VrcTaken = "vrc.taken", Decided;
+        ServicesChecked = "services.checked", Fact;
+        PreflightChecked = "preflight.checked", Fact;
+        RoundKept = "round.kept", Decided, |kept| std::iter::once(kept.document).chain(kept.proposal).collect();
+        RoundClosed = "round.closed", Decided;
+        ResearchKept = "research.kept", Decided;
+        EpicPut = "epic.put", Decided;
+    }
+}
+work_event!(ValueEvent);
+
+impl ValueEvent {
+    pub fn told(&self, _at: &Place) -> Told {
+        let (text, good) = match self {
+            Self::StepBegan(began) => (format!("step {} begins: {} ({})", began.step, began.action, began.why), None),
+            Self::StepFinished(finished) => {
+                let good = match finished.outcome {
+                    Outcome::Progress | Outcome::Passed => Some(true),
+                    Outcome::NoProgress | Outcome::Failed => Some(false),
+                    Outcome::Neutral => None,
+                };
+                (format!("step {}: {}, {}", finished.step, finished.outcome.name(), finished.detail), good)
+            }
+            Self::TaskPut(put) => (format!("task {} is {}: {}", put.task.id, put.task.status.name(), put.why), None),
+            Self::DocumentsRead(read) => match read.vision.problem.as_ref().or(read.prd.problem.as_ref()) {
+                Some(problem) => (problem.clone(), Some(false)),
+                None => (format!("{} and {} are read", read.vision.path, read.prd.path), None),
+            },
+            Self::VerificationsFound(found) => {
+                (format!("{} verification script(s) found", found.verifications.len()), None)
+            }
+            Self::VerificationPut(put) => {
+                let one = &put.verification;
+                (format!("verification {} is {}: {}", one.id, one.status.name(), put.why), None)
+            }
+            Self::VrcTaken(taken) => {
+                let vrc = &taken.vrc;
+                let carried = if vrc.carried { ", carried forward" } else { "" };
+                (format!("value score {} ({}{carried})", vrc.value_score, vrc.recommendation.name()), None)
+            }
+            Self::ServicesChecked(checked) => {
+                let sick = checked.services.iter().filter(|one| !one.healthy).map(|one| one.name.as_str());
+                match sick.collect::<Vec<_>>().as_slice() {
+                    [] => (format!("{} service(s) are healthy", checked.services.len()), Some(true)),
+                    sick => (format!("not healthy: {}", sick.join(", ")), Some(false)),
+                }
+            }
+            Self::PreflightChecked(checked) if checked.is_clear() => {
+                ("tools and variables are there".to_owned(), Some(true))
+            }
+            Self::PreflightChecked(checked) => {
+                let missing =
+                    [&checked.missing_tools[..], &checked.missing_variables, &checked.placeholder_variables].concat();
+                (format!("missing: {}", missing.join(", ")), Some(false))
+            }
+            Self::RoundKept(kept) => {
+                let issues = match kept.issues.len() {
+                    0 => " is kept".to_owned(),
+                    count => format!(": {}", counted(count, "issue", "issues")),
+                };
+                (format!("{} refinement, round {}{issues}", kept.target.name(), kept.round), None)
+            }
+            Self::RoundClosed(closed) => {
+                let what = format!("{} refinement, round {}", closed.target.name(), closed.round);
+                // No consensus yet is not a failure: another round follows.
+                (format!("{what}: {}", closed.how), closed.consensus.then_some(true))
+            }
+            Self::ResearchKept(kept) => (format!("research: {}", kept.brief.topic), None),
+            Self::EpicPut(put) => (format!("epic {}: {}", put.epic + 1, put.title), None),
+        };
+        Told { good, ..Told::new(Run, text) }
+    }
+}
 
 /// A step begins; what it does follows from the state before it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -152,71 +238,6 @@ pub struct RoundClosed {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResearchKept {
     pub brief: ResearchReport,
-}
-
-/// What is done to the repository. Announced before, recorded after: a rollback that was interrupted is repeated.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "operation")]
-pub enum GitOperation {
-    /// Look at the repository, go to a branch of the run's own.
-    Prepare,
-    /// Commit what the run changed.
-    Commit { what: String },
-    /// Commit, and remember the place with what passed there.
-    Checkpoint { label: String },
-    /// Put the files of the run back as they were at a commit.
-    Restore { commit: String, why: String },
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct GitIntended {
-    #[serde(flatten)]
-    pub operation: GitOperation,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct GitFacts {
-    /// `None`: there is no repository, or it is not to be used.
-    pub branch: Option<String>,
-    pub original: Option<String>,
-    /// The commit the run's branch is at.
-    pub head: Option<String>,
-    /// Paths that were changed or untracked before the run; they are never touched.
-    pub foreign: Vec<String>,
-    /// Files that were committed or put back.
-    pub files: Vec<String>,
-    /// Files that were left out because of their names.
-    pub sensitive: Vec<String>,
-    /// What else was left out, or is worth knowing.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct GitFinished {
-    #[serde(flatten)]
-    pub operation: GitOperation,
-    pub facts: GitFacts,
-    /// Why it was not done; the run goes on without it, or stops where that is not safe.
-    pub problem: Option<String>,
-}
-
-/// A person took an iteration back.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct UndoRequested {
-    pub iteration: u32,
-    pub by: String,
-}
-
-/// Its changes are taken back; its evidence no longer stands for the workspace.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct IterationUndone {
-    pub iteration: u32,
-    pub files: Vec<String>,
-    /// The commit the run's branch is at now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub head: Option<String>,
-    pub problem: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,31 +3,27 @@
 //! Role: refuse what no run of ours could have recorded, so that a forged journal does not fold; tell an agent what its
 //! report lacks. Not its role: whether a decision is the right one (`verify` makes each of them again).
 
-use crate::machine::event::{Event, ItemChosen, ItemSeen, ItemSettled, PassVerdict, PrdRead, ReadWhen};
 use crate::machine::iteration::Iteration;
 use crate::machine::run::RunState;
 use crate::machine::state::State;
 use crate::model::critique::{AuthorReport, Critique, Status};
-use crate::model::loop_file::Playbook;
+use crate::model::prd::ReadWhen;
 use crate::model::report::Report;
 
-use super::{Passes, may_ask};
+use super::event::{ItemChosen, ItemSeen, ItemSettled, PassEvent, PassVerdict, PrdRead};
+use super::state::{Passes, has_items, may_ask};
 
 /// May this event follow?
-pub(in crate::machine) fn legal(run: &RunState, event: &Event) -> Result<(), String> {
-    let playbook = run.loop_file().playbook;
-    if !playbook.has_passes() {
-        return Err(format!("{} belongs to the prd and micro playbooks", event.kind()));
-    }
-    let passes = &run.passes;
+pub fn legal(run: &RunState, event: &PassEvent) -> Result<(), String> {
+    let passes = run.passes();
     let number = run.current.as_ref().map(Iteration::number);
-    let of_prd = || if playbook == Playbook::Prd { Ok(()) } else { Err(format!("{} needs items", event.kind())) };
+    let of_prd = || if has_items(run) { Ok(()) } else { Err(format!("{} needs items", event.kind())) };
     match event {
-        Event::PrdRead(read) => {
+        PassEvent::PrdRead(read) => {
             of_prd()?;
             legal_read(run, read)
         }
-        Event::ItemChosen(chosen) => {
+        PassEvent::ItemChosen(chosen) => {
             of_prd()?;
             if !may_ask(run) || chosen.iteration != run.iteration_number() {
                 return Err("an item is chosen between two iterations, for the next one".to_owned());
@@ -41,13 +37,13 @@ pub(in crate::machine) fn legal(run: &RunState, event: &Event) -> Result<(), Str
                 None => Err(format!("there is no item {}", chosen.item)),
             }
         }
-        Event::PassJudged(judged) => {
+        PassEvent::PassJudged(judged) => {
             if run.state != State::CheckHalting || number != Some(judged.iteration) {
                 return Err("a pass is judged in its iteration".to_owned());
             }
             if passes.judged_in(judged.iteration).is_some() { Err("it is judged already".to_owned()) } else { Ok(()) }
         }
-        Event::RouteDecided(decided) => {
+        PassEvent::RouteDecided(decided) => {
             let judged = passes.judged_in(decided.iteration).is_some() && number == Some(decided.iteration);
             if judged && passes.route_of(decided.iteration).is_none() {
                 Ok(())
@@ -55,16 +51,15 @@ pub(in crate::machine) fn legal(run: &RunState, event: &Event) -> Result<(), Str
                 Err("a route follows a judged pass, once".to_owned())
             }
         }
-        Event::ItemSettled(settled) => {
+        PassEvent::ItemSettled(settled) => {
             of_prd()?;
             legal_settling(passes, number, settled)
         }
-        _ => Err("it is no event of these playbooks".to_owned()),
     }
 }
 
 fn legal_read(run: &RunState, read: &PrdRead) -> Result<(), String> {
-    let prd = &run.passes.prd;
+    let prd = &run.passes().prd;
     let between = run.state == State::SpawnSubagent && run.current.is_none();
     let (here, where_) = match read.when {
         ReadWhen::Start => (run.state == State::DreamGoal, "before the first iteration"),
@@ -106,11 +101,11 @@ fn legal_settling(passes: &Passes, number: Option<u32>, settled: &ItemSettled) -
 /// May this report be taken now? The error goes back to the agent.
 pub fn admit(run: &RunState, report: &Report) -> Result<(), String> {
     let Some(iteration) = &run.current else { return Err("no iteration is running".to_owned()) };
-    let chosen = run.passes.chosen_in(iteration.number());
+    let chosen = run.passes().chosen_in(iteration.number());
     match report {
         Report::Author(author) => admit_author(run, chosen, author),
         Report::Critic(critique) => {
-            let item = chosen.and_then(|chosen| run.passes.prd.item(&chosen.item));
+            let item = chosen.and_then(|chosen| run.passes().prd.item(&chosen.item));
             admit_critique(item, critique)?;
             let declared = run.criteria.iter().filter(|criterion| criterion.is_judged());
             let mut unjudged = declared
@@ -120,14 +115,15 @@ pub fn admit(run: &RunState, report: &Report) -> Result<(), String> {
                 None => Ok(()),
             }
         }
-        _ => Ok(()),
+        Report::Scout(_) | Report::Solver(_) | Report::Skeptic(_) => Ok(()),
+        Report::Value(_) => Err("this playbook takes no such report".to_owned()),
     }
 }
 
 /// Every retry says which one thing it does differently, and not the same as an earlier one.
 fn admit_author(run: &RunState, chosen: Option<&ItemChosen>, author: &AuthorReport) -> Result<(), String> {
     // Where the last attempt was verified and could not be written down, nothing has to be different.
-    let failed = |chosen: &&ItemChosen| chosen.pass > 1 && !run.passes.was_verified(&chosen.item);
+    let failed = |chosen: &&ItemChosen| chosen.pass > 1 && !run.passes().was_verified(&chosen.item);
     let Some(chosen) = chosen.filter(failed) else { return Ok(()) };
     let Some(retry) = &author.retry else {
         return Err(
@@ -137,7 +133,7 @@ fn admit_author(run: &RunState, chosen: Option<&ItemChosen>, author: &AuthorRepo
     let earlier = run
         .done
         .iter()
-        .filter(|done| run.passes.chosen_in(done.number()).is_some_and(|other| other.item == chosen.item));
+        .filter(|done| run.passes().chosen_in(done.number()).is_some_and(|other| other.item == chosen.item));
     let mut notes = earlier.filter_map(|done| done.author()?.retry.as_ref());
     if notes.any(|other| other == retry) {
         return Err("`retry` says what an earlier attempt said: change something else".to_owned());

@@ -10,18 +10,31 @@ use crate::model::lane::Lane;
 use crate::model::learnings::{Claim, Link};
 use crate::model::value::{Outcome, TaskStatus, VerificationStatus};
 
-use super::StepRecord;
+use crate::machine::playbook::Learned;
+
+use super::state::StepRecord;
 
 /// Open questions that are handed on.
 const MAX_QUESTIONS: usize = 10;
 
+/// What an iteration taught.
+pub fn learned(run: &RunState, iteration: &Iteration) -> Learned {
+    Learned {
+        tried: Some(tried(run, iteration)),
+        succeeded: succeeded(run, iteration),
+        failed: failed(run, iteration),
+        open_questions: open_questions(run),
+        part_done: part_done(run, iteration),
+    }
+}
+
 /// The finished steps of an iteration.
 fn steps<'a>(run: &'a RunState, iteration: &'a Iteration) -> impl Iterator<Item = &'a StepRecord> {
-    run.value.log.iter().filter(|record| record.iteration == Some(iteration.number()))
+    run.value().log.iter().filter(|record| record.iteration == Some(iteration.number()))
 }
 
 /// One line for each step that the decision engine chose.
-pub fn tried(run: &RunState, iteration: &Iteration) -> Vec<String> {
+fn tried(run: &RunState, iteration: &Iteration) -> Vec<String> {
     let decisions = steps(run, iteration).filter(|record| record.action.is_decision());
     decisions
         .map(|record| format!("step {}: {}, {} ({})", record.step, record.action, record.outcome.name(), record.detail))
@@ -42,13 +55,13 @@ fn claim(iteration: &Iteration, (step, probe, result): (u32, &Probe, &ProbeResul
 }
 
 /// What passed for the first time, and what the plan gained.
-pub fn succeeded(run: &RunState, iteration: &Iteration) -> Vec<Claim> {
+fn succeeded(run: &RunState, iteration: &Iteration) -> Vec<Claim> {
     let mut claims: Vec<Claim> = checks(iteration)
         .filter(|(step, probe, result)| result.end.passed() && is_new(run, *step, probe))
         .map(|found| claim(iteration, found, format!("{} passes", found.1.name())))
         .collect();
     let done = steps(run, iteration).map(|record| record.step).collect::<Vec<_>>();
-    let tasks = run.value.tasks.iter().filter(|task| task.done_in.is_some_and(|step| done.contains(&step)));
+    let tasks = run.value().tasks.iter().filter(|task| task.done_in.is_some_and(|step| done.contains(&step)));
     claims.extend(tasks.map(|task| Claim {
         lane: Lane::B,
         text: format!("task {} is done: {}", task.id, task.description),
@@ -61,8 +74,10 @@ pub fn succeeded(run: &RunState, iteration: &Iteration) -> Vec<Claim> {
 /// Did this check pass in this step for the first time?
 fn is_new(run: &RunState, step: u32, probe: &Probe) -> bool {
     match probe {
-        Probe::Verification(id) => run.value.verifications.get(id).is_some_and(|one| one.first_passed_in == Some(step)),
-        Probe::Task(id) => run.value.task(id).is_some_and(|task| task.done_in == Some(step)),
+        Probe::Verification(id) => {
+            run.value().verifications.get(id).is_some_and(|one| one.first_passed_in == Some(step))
+        }
+        Probe::Task(id) => run.value().task(id).is_some_and(|task| task.done_in == Some(step)),
         Probe::Criterion(_)
         | Probe::Item(_)
         | Probe::Detour(_)
@@ -76,7 +91,7 @@ fn is_new(run: &RunState, step: u32, probe: &Probe) -> bool {
 }
 
 /// What the last run of each check left failing, and the steps that came to nothing.
-pub fn failed(run: &RunState, iteration: &Iteration) -> Vec<Claim> {
+fn failed(run: &RunState, iteration: &Iteration) -> Vec<Claim> {
     let mut last: std::collections::BTreeMap<&Probe, (u32, &ProbeResult)> = std::collections::BTreeMap::new();
     for (step, probe, result) in checks(iteration) {
         let entry = last.entry(probe).or_insert((step, result));
@@ -102,8 +117,8 @@ pub fn failed(run: &RunState, iteration: &Iteration) -> Vec<Claim> {
 }
 
 /// The gaps of the latest value check, then what waits in the plan.
-pub fn open_questions(run: &RunState) -> Vec<String> {
-    let value = &run.value;
+fn open_questions(run: &RunState) -> Vec<String> {
+    let value = run.value();
     let gaps = value.latest_vrc().into_iter().flat_map(|vrc| &vrc.gaps);
     let gaps =
         gaps.map(|gap| format!("What closes the gap `{}` ({})? {}", gap.id, gap.severity.name(), gap.description));
@@ -117,6 +132,6 @@ pub fn open_questions(run: &RunState) -> Vec<String> {
 }
 
 /// Did a check that stands for a part of the goal turn true in this iteration?
-pub fn part_done(run: &RunState, iteration: &Iteration) -> bool {
+fn part_done(run: &RunState, iteration: &Iteration) -> bool {
     checks(iteration).any(|(step, probe, result)| result.end.passed() && is_new(run, step, probe))
 }

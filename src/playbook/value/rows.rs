@@ -3,17 +3,18 @@
 //! Role: say of each thing what it is, how far it is and why. Not its role: judging any of it. Invariant: text of
 //! agents is made harmless here.
 
-use crate::console::panes::plan::items::{Item, Kind, Since, Status};
-use crate::machine::event::{EpicPut, EpicStatus, Probe, RoundClosed, ServiceHealth, Target};
+use crate::machine::event::Probe;
 use crate::machine::run::RunState;
-use crate::machine::value::Round;
+use crate::model::plan_row::{Row, RowKind, RowStatus, Since};
 use crate::model::safe::Safe;
 use crate::model::value::{Action, Gate, Outcome, Task, TaskStatus, Verification, VerificationStatus};
+use crate::playbook::value::event::{EpicPut, EpicStatus, RoundClosed, ServiceHealth, Target};
 use crate::playbook::value::monitor::{self, Level};
+use crate::playbook::value::state::Round;
 
 /// Everything this run works off: first what is open in the preparation, then the work, then what it is worth.
-pub(super) fn items(run: &RunState) -> Vec<Item> {
-    let value = &run.value;
+pub fn rows(run: &RunState) -> Vec<Row> {
+    let value = run.value();
     let gates = Gate::ALL.into_iter().map(|gate| gate_item(run, gate));
     let epics = value.epics.iter().map(epic_item);
     let tasks = value.tasks.iter().map(|task| task_item(run, task));
@@ -32,8 +33,8 @@ pub(super) fn items(run: &RunState) -> Vec<Item> {
 }
 
 /// One line that says how far it is.
-pub(super) fn title(run: &RunState) -> String {
-    let value = &run.value;
+pub fn title(run: &RunState) -> String {
+    let value = run.value();
     if is_preparing(run) {
         return format!("Plan  {} of {} gates passed", value.gates.len(), Gate::ALL.len());
     }
@@ -57,60 +58,32 @@ pub(super) fn title(run: &RunState) -> String {
 }
 
 fn is_preparing(run: &RunState) -> bool {
-    run.value.gates.len() < Gate::ALL.len()
+    run.value().gates.len() < Gate::ALL.len()
 }
 
-fn plain(kind: Kind, id: &str, text: &str, status: Status) -> Item {
-    Item {
-        kind,
-        id: Safe::line(id),
-        text: Safe::line(text),
-        status,
-        since: None,
-        proof: None,
-        why: Safe::line(""),
-        how: Safe::line(""),
-        guards: Safe::line(""),
-        running: false,
-        story: Vec::new(),
-        trend: Vec::new(),
-        aside: Safe::line(""),
-        more: Vec::new(),
-    }
-}
-
-impl Item {
-    /// Something more to know, unless there is nothing to say.
-    fn add(&mut self, name: &'static str, text: &str) {
-        if !text.is_empty() {
-            self.more.push((name, Safe::line(text)));
-        }
-    }
-}
-
-fn gate_item(run: &RunState, gate: Gate) -> Item {
+fn gate_item(run: &RunState, gate: Gate) -> Row {
     let action = Action::Gate { gate };
-    let open = run.value.step.as_ref().is_some_and(|step| step.action == action);
-    let last = run.value.log.iter().rev().find(|record| record.action == action);
-    let status = match (run.value.gates.contains(&gate), open, last.map(|record| record.outcome)) {
-        (true, _, _) => Status::Met,
-        (false, true, _) => Status::Working,
-        (false, false, Some(Outcome::Failed)) => Status::NotMet,
-        (false, false, _) => Status::Waiting,
+    let open = run.value().step.as_ref().is_some_and(|step| step.action == action);
+    let last = run.value().log.iter().rev().find(|record| record.action == action);
+    let status = match (run.value().gates.contains(&gate), open, last.map(|record| record.outcome)) {
+        (true, _, _) => RowStatus::Met,
+        (false, true, _) => RowStatus::Working,
+        (false, false, Some(Outcome::Failed)) => RowStatus::NotMet,
+        (false, false, _) => RowStatus::Waiting,
     };
-    let mut item = plain(Kind::Gate, gate.name(), gate.title(), status);
+    let mut item = Row::new(RowKind::Gate, gate.name(), gate.title(), status);
     item.why = Safe::line(last.map_or("", |record| record.detail.as_str()));
     item
 }
 
-fn epic_item(epic: &EpicPut) -> Item {
+fn epic_item(epic: &EpicPut) -> Row {
     let status = match epic.status {
-        EpicStatus::Pending => Status::Waiting,
-        EpicStatus::InProgress => Status::Working,
-        EpicStatus::Completed => Status::Met,
-        EpicStatus::Skipped => Status::Dropped,
+        EpicStatus::Pending => RowStatus::Waiting,
+        EpicStatus::InProgress => RowStatus::Working,
+        EpicStatus::Completed => RowStatus::Met,
+        EpicStatus::Skipped => RowStatus::Dropped,
     };
-    let mut item = plain(Kind::Epic, &(epic.epic + 1).to_string(), &epic.title, status);
+    let mut item = Row::new(RowKind::Epic, &(epic.epic + 1).to_string(), &epic.title, status);
     item.add("value", &epic.value_statement);
     item.add("brings", &epic.deliverables.join("; "));
     item.add("done if", &epic.completion_criteria.join("; "));
@@ -120,15 +93,15 @@ fn epic_item(epic: &EpicPut) -> Item {
     item
 }
 
-fn task_item(run: &RunState, task: &Task) -> Item {
+fn task_item(run: &RunState, task: &Task) -> Row {
     let status = match task.status {
-        TaskStatus::Done => Status::Met,
-        TaskStatus::Pending => Status::Waiting,
-        TaskStatus::InProgress => Status::Working,
-        TaskStatus::Blocked => Status::Blocked,
-        TaskStatus::Descoped => Status::Dropped,
+        TaskStatus::Done => RowStatus::Met,
+        TaskStatus::Pending => RowStatus::Waiting,
+        TaskStatus::InProgress => RowStatus::Working,
+        TaskStatus::Blocked => RowStatus::Blocked,
+        TaskStatus::Descoped => RowStatus::Dropped,
     };
-    let mut item = plain(Kind::Task, &task.id, &task.description, status);
+    let mut item = Row::new(RowKind::Task, &task.id, &task.description, status);
     let failed = match task.retries {
         0 => None,
         1 => Some("1 failed attempt".to_owned()),
@@ -156,17 +129,17 @@ fn task_item(run: &RunState, task: &Task) -> Item {
     item
 }
 
-fn verification_item(run: &RunState, one: &Verification) -> Item {
+fn verification_item(run: &RunState, one: &Verification) -> Row {
     let status = match one.status {
-        VerificationStatus::Passed => Status::Met,
-        VerificationStatus::Failed => Status::NotMet,
-        VerificationStatus::Pending => Status::Waiting,
-        VerificationStatus::Blocked => Status::Blocked,
+        VerificationStatus::Passed => RowStatus::Met,
+        VerificationStatus::Failed => RowStatus::NotMet,
+        VerificationStatus::Pending => RowStatus::Waiting,
+        VerificationStatus::Blocked => RowStatus::Blocked,
     };
     // What it says is worth more in a list than where it is.
     let last = one.failures.last().filter(|_| one.status != VerificationStatus::Passed);
     let text = last.map_or_else(|| one.path.clone(), |failure| format!("{}: {}", failure.end, failure.excerpt));
-    let mut item = plain(Kind::Check, &one.id, &text, status);
+    let mut item = Row::new(RowKind::Check, &one.id, &text, status);
     if last.is_some() {
         item.add("script", &one.path);
     }
@@ -177,42 +150,42 @@ fn verification_item(run: &RunState, one: &Verification) -> Item {
         item.add("help", "it was researched");
     }
     item.since = one.first_passed_in.and_then(|step| iteration_of(run, step)).map(Since::Iteration);
-    item.since = item.since.filter(|_| status == Status::Met);
+    item.since = item.since.filter(|_| status == RowStatus::Met);
     item.running = is_running(run, &Probe::Verification(one.id.clone()));
     item
 }
 
-fn service_item(service: &ServiceHealth) -> Item {
-    let status = if service.healthy { Status::Met } else { Status::NotMet };
-    plain(Kind::Service, &service.name, &service.detail, status)
+fn service_item(service: &ServiceHealth) -> Row {
+    let status = if service.healthy { RowStatus::Met } else { RowStatus::NotMet };
+    Row::new(RowKind::Service, &service.name, &service.detail, status)
 }
 
-fn value_item(run: &RunState) -> Option<Item> {
-    let vrc = run.value.latest_vrc()?;
-    let status = if run.value.exit_gate_passed.is_some() { Status::Met } else { Status::NotMet };
+fn value_item(run: &RunState) -> Option<Row> {
+    let vrc = run.value().latest_vrc()?;
+    let status = if run.value().exit_gate_passed.is_some() { RowStatus::Met } else { RowStatus::NotMet };
     let (verified, total) = (vrc.deliverables_verified, vrc.deliverables_total);
     let text = format!("{verified} of {total} deliverables verified, {}", vrc.recommendation.name());
-    let mut item = plain(Kind::Value, &vrc.value_score.to_string(), &text, status);
+    let mut item = Row::new(RowKind::Value, &vrc.value_score.to_string(), &text, status);
     item.why = Safe::line(&vrc.summary);
     for gap in &vrc.gaps {
         item.add("gap", &format!("{}: {}", gap.severity.name(), gap.description));
     }
-    item.trend = run.value.vrcs.iter().filter(|vrc| !vrc.carried).map(|vrc| vrc.value_score).collect();
+    item.trend = run.value().vrcs.iter().filter(|vrc| !vrc.carried).map(|vrc| vrc.value_score).collect();
     Some(item)
 }
 
-fn course_item(run: &RunState) -> Item {
+fn course_item(run: &RunState) -> Row {
     let found = monitor::status(run);
     let status = match found.level {
-        Level::Green => Status::Met,
-        Level::Yellow => Status::NotAccepted,
-        Level::Red => Status::NotMet,
+        Level::Green => RowStatus::Met,
+        Level::Yellow => RowStatus::NotAccepted,
+        Level::Red => RowStatus::NotMet,
     };
     let text = match found.triggers.iter().max_by_key(|trigger| trigger.level) {
         Some(worst) => worst.detail.clone(),
         None => "nothing stands out".to_owned(),
     };
-    let mut item = plain(Kind::Course, found.level.name(), &text, status);
+    let mut item = Row::new(RowKind::Course, found.level.name(), &text, status);
     for trigger in &found.triggers {
         let name = trigger.pattern.name().replace('_', " ");
         item.add("sign", &format!("{}, {name}: {}", trigger.level.name(), trigger.detail));
@@ -223,15 +196,15 @@ fn course_item(run: &RunState) -> Item {
     item
 }
 
-fn round_item(target: Target, round: &Round) -> Item {
+fn round_item(target: Target, round: &Round) -> Row {
     let (status, closed) = match &round.closed {
         Some(closed) => how_closed(closed),
-        None => (Status::Working, "open"),
+        None => (RowStatus::Working, "open"),
     };
     let reason = round.kept.validation.as_ref().map(|validation| validation.reason.as_str());
     let reason = reason.or_else(|| round.kept.critique.as_ref().map(|critique| critique.reason.as_str()));
     let id = format!("{} {}", target.name(), round.kept.round);
-    let mut item = plain(Kind::Round, &id, closed, status);
+    let mut item = Row::new(RowKind::Round, &id, closed, status);
     item.why = Safe::line(reason.unwrap_or_default());
     for issue in &round.kept.issues {
         item.add("issue", &issue.text);
@@ -240,7 +213,7 @@ fn round_item(target: Target, round: &Round) -> Item {
 }
 
 /// How a round ended. One that brought a new text did what it is for: the round after it judges that text.
-fn how_closed(closed: &RoundClosed) -> (Status, &str) {
+fn how_closed(closed: &RoundClosed) -> (RowStatus, &str) {
     let text = match closed.how.as_str() {
         "revised" => "revised by a person",
         "amended" => "the amendment was approved",
@@ -251,15 +224,15 @@ fn how_closed(closed: &RoundClosed) -> (Status, &str) {
         other => other,
     };
     let status = match closed.how.as_str() {
-        _ if closed.consensus => Status::Met,
-        "revised" | "amended" | "auto_amend" | "auto_descope" => Status::Changed,
-        _ => Status::NotAccepted,
+        _ if closed.consensus => RowStatus::Met,
+        "revised" | "amended" | "auto_amend" | "auto_descope" => RowStatus::Changed,
+        _ => RowStatus::NotAccepted,
     };
     (status, text)
 }
 
 fn iteration_of(run: &RunState, step: u32) -> Option<u32> {
-    run.value.log.iter().find(|record| record.step == step).and_then(|record| record.iteration)
+    run.value().log.iter().find(|record| record.step == step).and_then(|record| record.iteration)
 }
 
 fn is_running(run: &RunState, wanted: &Probe) -> bool {

@@ -1,0 +1,33 @@
+//! Is a success claimed, and does a stop come before it?
+
+use super::event::Signal;
+use super::run::RunState;
+use super::state::State;
+
+/// Does the latest certificate claim success?
+pub fn claims_success(state: &RunState) -> bool {
+    let certificate = state.current.as_ref().and_then(|iteration| iteration.certificate.as_ref());
+    certificate.is_some_and(|certificate| certificate.kind.is_success())
+}
+
+/// Has the stop signal that was seen to be obeyed right here?
+pub fn must_stop(state: &RunState) -> bool {
+    state.backpressure.as_ref().is_some_and(|seen| stops(state, seen.signal))
+}
+
+/// Would this signal stop the run where it is? A finished success is certified first, unless the engine
+/// itself is told to go: work that is complete beats a stop, but not a closing terminal.
+pub fn stops(state: &RunState, signal: Signal) -> bool {
+    match state.state {
+        // The learnings of a certified iteration are written first; that takes no process and no time.
+        State::AccumulateLearnings | State::GlowCheck => false,
+        // Without a claim everything is decided in order, at once. A claim is settled first, unless its work
+        // cannot go on: a model that does not answer, or an engine that is told to go.
+        // Where a person is waited for, there is nothing to wait for instead.
+        State::BudgetCheck => {
+            let may_wait = matches!(signal, Signal::StopFile | Signal::DiskUsage) && !state.operator.waits();
+            claims_success(state) && !may_wait
+        }
+        _ => state.halt.is_none(),
+    }
+}

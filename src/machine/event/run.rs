@@ -1,0 +1,197 @@
+//! Events of the run as a whole: its beginning, its states, its limits, its end.
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::state::State;
+use crate::machine::words::{Place, Told, Topic::Run};
+use crate::model::budget::{Effective, Exhausted};
+use crate::model::decision::Patience;
+use crate::model::digest::Digest;
+use crate::model::ids::RunId;
+use crate::model::loop_file::LoopFile;
+use crate::model::northstar::Metric;
+use crate::model::stop::{ExitStatus, ForbiddenState, StopReason};
+
+use super::family::family;
+
+family! {
+    /// What happened to the run.
+    RunEvent {
+        RunStarted = "run.started", Fact;
+        RunResumed = "run.resumed", Fact;
+        StateEntered = "state.entered", Decided;
+        InputRejected = "input.rejected", Fact;
+        NorthstarRead = "northstar.read", Fact;
+        NullChecked = "null.checked", Decided;
+        PlanWritten = "plan.written", Derived;
+        BackpressureSeen = "backpressure.seen", Fact;
+        BudgetCut = "budget.cut", Fact;
+        RunHalted = "run.halted", Decided;
+    }
+}
+
+impl RunEvent {
+    pub fn told(&self, at: &Place) -> Told {
+        match self {
+            Self::RunStarted(started) => {
+                let goal = started.declaration.goal.as_deref().unwrap_or("no goal is declared");
+                Told::new(Run, format!("the run begins: {goal}"))
+            }
+            Self::RunResumed(resumed) => {
+                let text = format!("it was down and goes on in {} (attempt {})", at.state, resumed.attempt);
+                Told::judged(Run, false, text)
+            }
+            Self::StateEntered(entered) => {
+                Told::quiet(Run, format!("{} to {}: {}", entered.from, entered.to, entered.why))
+            }
+            Self::InputRejected(rejected) => {
+                Told::judged(Run, false, format!("rejected in {}: {}", rejected.state, rejected.why))
+            }
+            Self::NorthstarRead(read) => match &read.problem {
+                Some(problem) => Told::judged(Run, false, format!("northstar: {problem}")),
+                None => Told::new(Run, format!("northstar: {} metrics in {}", read.metrics.len(), read.file)),
+            },
+            Self::NullChecked(checked) if checked.missing.is_empty() => Told::quiet(Run, "nothing is missing"),
+            Self::NullChecked(checked) => Told::judged(Run, false, format!("missing: {}", checked.missing.join(", "))),
+            Self::PlanWritten(_) => Told::new(Run, "the plan is written"),
+            Self::BackpressureSeen(seen) => {
+                Told::judged(Run, false, format!("stop: {} {}", seen.signal.describe(), seen.detail))
+            }
+            Self::BudgetCut(cut) => {
+                let Exhausted { dimension, observed, limit } = &cut.exhausted;
+                Told::judged(Run, false, format!("{} budget reached: {dimension} {observed} of {limit}", at.when))
+            }
+            Self::RunHalted(halted) => {
+                let good = halted.status == ExitStatus::ExitConverged;
+                Told::judged(Run, good, format!("{} ({}): {}", halted.status, halted.stop_reason, halted.detail))
+            }
+        }
+    }
+}
+
+/// The first event: everything the run was declared with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunStarted {
+    pub run: RunId,
+    pub engine_version: String,
+    pub reducer_version: u32,
+    pub started: String,
+    pub loop_sha256: Digest,
+    pub declaration: Box<LoopFile>,
+    pub budget: Effective,
+    /// The level that is enforced around tools and checks, as the sandbox names it.
+    pub sandbox: String,
+    /// Rules that the operator had remembered for this workspace; they stand beside the declared ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remembered: Vec<String>,
+    pub warnings: Vec<String>,
+    /// What happens to a decision nobody answers.
+    #[serde(default)]
+    pub patience: Patience,
+}
+
+/// The run goes on after a crash, a kill or an interruption.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunResumed {
+    pub engine_version: String,
+    pub reducer_version: u32,
+    /// Recoveries in a row that started from the same place.
+    pub attempt: u32,
+    pub torn_bytes: u64,
+    pub torn_sha256: Option<Digest>,
+    #[serde(default)]
+    pub patience: Patience,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StateEntered {
+    pub from: State,
+    pub to: State,
+    pub why: String,
+}
+
+/// An input that is illegal in the state it arrived in. Recorded, never ignored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InputRejected {
+    pub state: State,
+    pub input: String,
+    pub why: String,
+}
+
+/// NORTHSTAR.md as found; `problem` says why it cannot serve.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NorthstarRead {
+    pub file: String,
+    pub sha256: Option<Digest>,
+    pub metrics: Vec<Metric>,
+    pub problem: Option<String>,
+}
+
+/// What was missing at NULL_CHECK, by field.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NullChecked {
+    pub missing: Vec<String>,
+}
+
+/// plan.json is written: the loop's contract stands before iteration 0.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlanWritten {
+    pub sha256: Digest,
+}
+
+/// Why everything has to stop now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Signal {
+    StopFile,
+    UserInterrupt,
+    Terminated,
+    DiskUsage,
+    RateLimit,
+    SpendLimit,
+    DownstreamUnavailable,
+    /// An operator asked for a stop at the end of the iteration.
+    AfterIteration,
+    /// A person has to decide, and nobody is waited for.
+    DecisionNeeded,
+}
+
+impl Signal {
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::StopFile => "scratch/STOP exists",
+            Self::UserInterrupt => "interrupted by the operator",
+            Self::Terminated => "asked to terminate",
+            Self::DiskUsage => "the workspace's file system is more than 90 % full",
+            Self::RateLimit => "the rate limit does not reset within the time budget",
+            Self::SpendLimit => "the account's spend limit is reached",
+            Self::DownstreamUnavailable => "the model API cannot be reached",
+            Self::AfterIteration => "the operator asked for a stop after this iteration",
+            Self::DecisionNeeded => "a person has to decide",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BackpressureSeen {
+    pub signal: Signal,
+    pub detail: String,
+}
+
+/// A limit was reached inside an iteration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BudgetCut {
+    pub exhausted: Exhausted,
+}
+
+/// The end, unless a stop signal caused it: then `resume` goes on at `last_state` once the cause is gone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunHalted {
+    pub status: ExitStatus,
+    pub stop_reason: StopReason,
+    pub forbidden_state: Option<ForbiddenState>,
+    pub last_state: State,
+    pub detail: String,
+    pub exhausted: Option<Exhausted>,
+    pub signal: Option<Signal>,
+}
