@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nightloop::engine::session;
+use nightloop::engine::recorded;
 use nightloop::evidence::verify::{RenderedPlace, verify};
 use nightloop::journal::{self, Draft, RunDir, SystemClock, Tail, Writer, WriterOptions};
 use nightloop::machine::event::{
@@ -88,7 +88,7 @@ fn confined(runtime: &tokio::runtime::Runtime, runs: u64) -> Duration {
 }
 
 fn draft(event: &Event) -> Draft {
-    session::draft(Some(0), event).unwrap()
+    recorded::draft(Some(0), event).unwrap()
 }
 
 /// Durable appends, one by one and in groups.
@@ -148,11 +148,12 @@ fn big_journal(events: u64) {
                     call: call.clone(),
                     turn: 0,
                     attempt,
-                    class: "overloaded".into(),
+                    class: nightloop::model::failure::FailureClass::Overloaded,
                     message: "the model server answered 529 overloaded_error: try again".into(),
                     wait_millis: Some(0),
                     usage: None,
                     cost_usd: None,
+                    facts: None,
                 };
                 [Event::from(requested(&call, attempt)), Event::from(failed)]
             })
@@ -165,7 +166,7 @@ fn big_journal(events: u64) {
     let started = Instant::now();
     let mut folded = None;
     for record in journal::read(&run_dir) {
-        session::fold_record(&mut folded, &record.unwrap()).unwrap();
+        recorded::fold_record(&mut folded, &record.unwrap()).unwrap();
     }
     let fold = started.elapsed();
     let started = Instant::now();

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use nightloop::engine::session;
+use nightloop::engine::recorded;
 use nightloop::journal::{self, RunDir};
 use nightloop::machine::event::{
     AgentEnd, AgentFinished, AskedBy, BudgetRaised, DecisionAsked, DecisionSettled, Event, OperatorEvent, ProbeEnd,
@@ -21,7 +21,7 @@ const HOUR: u64 = 3_600_000;
 fn recorded() -> Vec<Stamped> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/demo-run-2");
     let records = journal::read(&RunDir::open(&dir).unwrap()).map(Result::unwrap);
-    records.filter(|record| record.kind != journal::SEGMENT_END).map(|r| session::stamped(&r).unwrap()).collect()
+    records.filter(|record| record.kind != journal::SEGMENT_END).map(|r| recorded::stamped(&r).unwrap()).collect()
 }
 
 /// The run just before the `number`th event of a kind.

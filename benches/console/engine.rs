@@ -12,9 +12,9 @@ use nightloop::console::source;
 use nightloop::console::theme::Theme;
 use nightloop::console::update::Msg;
 use nightloop::engine::control::client;
+use nightloop::engine::declaration::read_declaration;
 use nightloop::engine::host::{self, Hosted, Wanted};
 use nightloop::engine::places::StateRoot;
-use nightloop::engine::session::read_declaration;
 use nightloop::tool::reaper;
 
 use super::operator::Operator;

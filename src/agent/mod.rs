@@ -44,5 +44,5 @@ pub use message::{Backend, Block, Delta, ModelLimits, Pending, RateLimits, RateW
 pub use openai::{OpenAi, OpenAiConfig};
 pub use price::{CacheTtl, Price};
 pub use request::{PrefixMismatch, Request, Thinking, ThinkingDisplay};
-pub use retry::{RetryClass, classify, delay};
+pub use retry::classify;
 pub use stop::{ReplyMove, StopReason, next_move};

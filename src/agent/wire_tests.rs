@@ -6,8 +6,9 @@ use super::anthropic::{Anthropic, AnthropicConfig, AuthStyle};
 use super::message::{Backend, Block, Delta, Reply, ReplyMove, Request, StopReason, ToolInput, next_move};
 use super::rehearsal::{Script, Server, Speed};
 use super::request::{PrefixMismatch, Thinking, ThinkingDisplay};
-use super::retry::{RetryClass, classify};
+use super::retry::classify;
 use super::{CallError, RateWindow};
+use crate::model::failure::FailureClass;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -141,7 +142,7 @@ async fn every_http_fault_has_its_class() {
 "#,
     )
     .await;
-    use RetryClass::*;
+    use FailureClass::*;
     let wanted = [
         (429, RateLimited),
         (429, SpendLimit),
@@ -206,16 +207,16 @@ async fn every_broken_connection_or_stream_has_its_class() {
         let error = ask_scout(&server).await.unwrap_err();
         seen.push((classify(&error), error));
     }
-    assert_eq!(seen[0], (RetryClass::Transient, CallError::StreamCut { after_bytes: 200 }));
-    assert_eq!(seen[1], (RetryClass::Transient, CallError::StreamCut { after_bytes: 0 }));
-    assert!(matches!(seen[2], (RetryClass::Transient, CallError::StreamCut { after_bytes: 500.. })), "{:?}", seen[2]);
-    assert!(matches!(seen[3], (RetryClass::Transient, CallError::Connect(_))), "{:?}", seen[3]);
+    assert_eq!(seen[0], (FailureClass::Transient, CallError::StreamCut { after_bytes: 200 }));
+    assert_eq!(seen[1], (FailureClass::Transient, CallError::StreamCut { after_bytes: 0 }));
+    assert!(matches!(seen[2], (FailureClass::Transient, CallError::StreamCut { after_bytes: 500.. })), "{:?}", seen[2]);
+    assert!(matches!(seen[3], (FailureClass::Transient, CallError::Connect(_))), "{:?}", seen[3]);
     let stream_error =
         |kind: &str, message: &str| CallError::StreamError { kind: kind.into(), message: message.into() };
-    assert_eq!(seen[4], (RetryClass::Overloaded, stream_error("overloaded_error", "scripted fault")));
-    assert_eq!(seen[5], (RetryClass::Transient, stream_error("api_error", "gone")));
-    assert!(matches!(seen[6], (RetryClass::Transient, CallError::StreamCut { .. })), "{:?}", seen[6]);
-    assert!(matches!(seen[7], (RetryClass::Transient, CallError::BadReply(_))), "{:?}", seen[7]);
+    assert_eq!(seen[4], (FailureClass::Overloaded, stream_error("overloaded_error", "scripted fault")));
+    assert_eq!(seen[5], (FailureClass::Transient, stream_error("api_error", "gone")));
+    assert!(matches!(seen[6], (FailureClass::Transient, CallError::StreamCut { .. })), "{:?}", seen[6]);
+    assert!(matches!(seen[7], (FailureClass::Transient, CallError::BadReply(_))), "{:?}", seen[7]);
     assert_eq!(ask_scout(&server).await.unwrap().stop, StopReason::ToolUse);
 }
 
@@ -227,7 +228,7 @@ async fn silence_is_noticed() {
     let config = AnthropicConfig { base_url: server.base_url(), idle_timeout: limit, ..AnthropicConfig::default() };
     let error = ask(&Anthropic::new(config).unwrap(), &request(vec![order("scout", 0)])).await.unwrap_err();
     assert_eq!(error, CallError::Idle(limit));
-    assert_eq!(classify(&error), RetryClass::Transient);
+    assert_eq!(classify(&error), FailureClass::Transient);
 }
 
 #[tokio::test]
@@ -245,7 +246,7 @@ async fn nobody_listening_is_a_connect_error_and_so_is_a_stopped_server() {
         }
     };
     assert!(matches!(error, CallError::Connect(_) | CallError::StreamCut { .. }), "{error:?}");
-    assert_eq!(classify(&error), RetryClass::Transient);
+    assert_eq!(classify(&error), FailureClass::Transient);
 }
 
 #[tokio::test]
@@ -292,7 +293,7 @@ async fn replies_depend_on_the_request_alone() {
     assert_eq!(refused.stop, StopReason::Refusal);
     assert_eq!(refused.stop_details.as_deref(), Some("scripted refusal"));
     let error = ask(&client, &turn("critic", 5, 2)).await.unwrap_err();
-    assert_eq!(classify(&error), RetryClass::Fatal);
+    assert_eq!(classify(&error), FailureClass::Fatal);
     let shown = error.to_string();
     assert!(shown.contains("critic") && shown.contains("iteration 5") && shown.contains("turn 2"), "{shown}");
 }
@@ -338,7 +339,7 @@ async fn a_request_over_the_limit_is_not_sent() {
     large.system = "x".repeat(33 * 1024 * 1024);
     let error = ask(&client(server.base_url()), &large).await.unwrap_err();
     assert!(matches!(error, CallError::TooLarge(_)));
-    assert_eq!(classify(&error), RetryClass::TooLarge);
+    assert_eq!(classify(&error), FailureClass::TooLarge);
     assert!(server.requests().is_empty());
 }
 
@@ -352,7 +353,7 @@ async fn many_conversations_at_once() {
         all.spawn(async move {
             let request = request(vec![order("scout", iteration)]);
             let first = ask(&client, &request).await.unwrap_err();
-            assert_eq!(classify(&first), RetryClass::Overloaded);
+            assert_eq!(classify(&first), FailureClass::Overloaded);
             said(&ask(&client, &request).await.unwrap())
         });
     }

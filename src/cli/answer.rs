@@ -8,7 +8,7 @@ use crate::engine::command::Command;
 use crate::engine::error::EngineError;
 use crate::engine::offline;
 use crate::engine::places::StateRoot;
-use crate::engine::session;
+use crate::engine::recorded;
 use crate::machine::event::DecisionAnswered;
 use crate::machine::run::RunState;
 use crate::model::decision::{Answer, DecisionId, MAX_PROPOSAL, Request};
@@ -43,7 +43,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     }
     let id = DecisionId::parse(&options.id)
         .ok_or_else(|| EngineError::usage(format!("`{}` is no decision", options.id), "it looks like d1"))?;
-    let state = session::read_state(&root, &selected.run)?;
+    let state = recorded::read_state(&root, &selected.run)?;
     let decision = state.operator.decision(id).ok_or_else(|| {
         EngineError::usage(format!("run {} has no decision {id}", selected.run), "`nightloop inbox` shows what waits")
     })?;

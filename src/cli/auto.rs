@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::engine::command::{Command, Orders};
 use crate::engine::host::runtime;
 use crate::engine::hub::{Heard, Hub};
-use crate::engine::session;
+use crate::engine::recorded;
 use crate::journal::RunDir;
 use crate::machine::operator::Decision;
 use crate::machine::run::RunState;
@@ -40,7 +40,7 @@ async fn answer(hub: Hub, run_dir: RunDir, orders: Orders, workspace: PathBuf, m
             Heard::Live(_) => {}
             Heard::Events(records) => {
                 for record in &records {
-                    if session::fold_record(&mut state, record).is_err() {
+                    if recorded::fold_record(&mut state, record).is_err() {
                         return;
                     }
                 }

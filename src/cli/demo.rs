@@ -7,10 +7,11 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use crate::agent::rehearsal::Speed;
+use crate::engine::declaration::read_declaration;
 use crate::engine::error::EngineError;
+use crate::engine::genesis;
 use crate::engine::host::Wanted;
 use crate::engine::places::StateRoot;
-use crate::engine::session::{self, read_declaration};
 use crate::evidence::verify::{self, RenderedPlace, Verdict};
 use crate::journal::RunDir;
 use crate::workspace::plain::{self, Bits, Durability};
@@ -178,7 +179,7 @@ fn workspace(show: Show, into: Option<&Path>) -> Result<PathBuf, EngineError> {
 /// Verifies the run it has just made, and says where everything is.
 fn tell(workspace: &Path) -> Result<(), EngineError> {
     let root = StateRoot::locate()?;
-    let workspace = session::canonical_workspace(workspace)?;
+    let workspace = genesis::canonical_workspace(workspace)?;
     let Some(run) = root.run_of(&workspace) else { return Ok(()) };
     let run_dir = RunDir::open(&root.run(&run))?;
     let found = verify::verify(&run_dir, Some(&root.anchors()), &RenderedPlace::Workspace(workspace.clone()));

@@ -13,10 +13,10 @@ use std::path::Path;
 
 use clap::Args;
 
+use crate::engine::declaration::read_declaration;
 use crate::engine::error::EngineError;
 use crate::engine::host::runtime;
 use crate::engine::places::{self, StateRoot};
-use crate::engine::session::read_declaration;
 use crate::engine::signals::{self, STOP_FILE};
 use crate::model::loop_file::{LoopFile, SandboxDecl};
 use crate::tool::sandbox;

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::engine::places::StateRoot;
-use crate::engine::session;
+use crate::engine::recorded;
 use crate::machine::operator::{Decision, DecisionStatus};
 use crate::model::decision::{GuardFile, Request, Severity};
 use crate::tool::permission::is_critical;
@@ -28,7 +28,7 @@ pub struct Options {
 pub fn main(here: &Path, options: &Options) -> Outcome {
     let root = StateRoot::locate()?;
     let selected = select::run(&root, here, options.run.as_deref())?;
-    let state = session::read_state(&root, &selected.run)?;
+    let state = recorded::read_state(&root, &selected.run)?;
     let wanted = |decision: &&Decision| options.all || decision.status != DecisionStatus::Closed;
     let decisions: Vec<&Decision> = state.operator.decisions.iter().filter(wanted).collect();
     if options.json {

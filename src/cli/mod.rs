@@ -41,10 +41,10 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::console::screens::welcome::Choice;
 use crate::engine::error::EngineError;
+use crate::engine::genesis;
 use crate::engine::offline;
 use crate::engine::places::StateRoot;
 use crate::engine::resources;
-use crate::engine::session;
 use crate::model::safe::Safe;
 #[cfg(target_os = "linux")]
 use crate::tool::launcher;
@@ -185,7 +185,7 @@ fn finish(result: Outcome) -> ExitCode {
 /// The console on this directory: its run where one goes on, its loop where one is declared, else a welcome.
 fn console(here: &Path) -> Outcome {
     let root = StateRoot::locate()?;
-    let workspace = session::canonical_workspace(here)?;
+    let workspace = genesis::canonical_workspace(here)?;
     let running = root.run_of(&workspace).filter(|run| offline::is_driven(&root, run));
     if !watch::has_terminal() {
         return match running {

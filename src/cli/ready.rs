@@ -3,9 +3,12 @@
 use std::path::Path;
 
 use crate::console::screens::ready::Ready;
+use crate::engine::declaration::Declaration;
+use crate::engine::genesis;
 use crate::engine::host::{self, Wanted};
 use crate::engine::places::{self, StateRoot};
-use crate::engine::session::{self, Attendance, Declaration};
+use crate::engine::recorded;
+use crate::engine::session::Attendance;
 use crate::model::loop_file::{BackendName, LoopFile};
 use crate::model::prd::{self, Prd};
 use crate::model::project_check;
@@ -28,7 +31,7 @@ pub fn screen(root: &StateRoot, wanted: &Wanted) -> Option<Ready> {
         Ok(()) => Vec::new(),
         Err(error) => Safe::lines(&error.to_string()),
     };
-    let place = session::canonical_workspace(workspace).unwrap_or_else(|_| workspace.clone());
+    let place = genesis::canonical_workspace(workspace).unwrap_or_else(|_| workspace.clone());
     notes.extend(missing_keys(file));
     notes.extend(earlier_run(root, &place));
     let shown = Safe::line(&place.to_string_lossy());
@@ -70,7 +73,7 @@ fn missing_keys(declared: &LoopFile) -> Vec<Safe> {
 /// A run of this directory that could go on instead.
 fn earlier_run(root: &StateRoot, workspace: &Path) -> Option<Safe> {
     let run = root.run_of(workspace)?;
-    let state = session::read_state(root, &run).ok()?;
+    let state = recorded::read_state(root, &run).ok()?;
     let goes_on = "`nightloop resume` goes on there; starting here begins anew";
     let halted = state.halt.as_ref();
     match halted.map(|halted| halted.stop_reason) {

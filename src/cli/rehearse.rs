@@ -18,13 +18,14 @@ use clap::Args;
 
 use crate::agent::rehearsal::{Injector, Script, Speed};
 use crate::engine::command::Orders;
+use crate::engine::declaration::{Declaration, read_declaration};
 use crate::engine::error::EngineError;
 use crate::engine::host::{self, Wanted, runtime};
 use crate::engine::hub::Hub;
 use crate::engine::means::Means;
 use crate::engine::observer::Observer;
 use crate::engine::places::StateRoot;
-use crate::engine::session::{Attendance, Declaration, read_declaration};
+use crate::engine::session::Attendance;
 use crate::machine::event::Event;
 use crate::machine::fold::Stamped;
 use crate::machine::run::RunState;

@@ -6,7 +6,9 @@ use clap::Args;
 
 use crate::engine::host::Wanted;
 use crate::engine::places::StateRoot;
-use crate::engine::session::{self, Again};
+use crate::engine::recorded;
+use crate::engine::seal;
+use crate::engine::session::Again;
 use crate::machine::run::RunState;
 use crate::model::ids::RunId;
 use crate::model::stop::StopReason;
@@ -49,7 +51,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     if let (Format::Lines, Some(note)) = (format, &selected.note) {
         text::line(note);
     }
-    let state = session::read_state(&root, &selected.run)?;
+    let state = recorded::read_state(&root, &selected.run)?;
     if !may_go_on(&state) {
         return complete(&root, &selected.run, &state, format, options.unanchored);
     }
@@ -66,8 +68,8 @@ fn may_go_on(state: &RunState) -> bool {
 
 /// The run is over. If the engine died before it could seal, that is made up for.
 fn complete(root: &StateRoot, run: &RunId, state: &RunState, format: Format, unanchored: bool) -> Outcome {
-    if !session::is_sealed(root, run) {
-        session::seal_ended(root, run, unanchored)?;
+    if !seal::is_sealed(root, run) {
+        seal::seal_ended(root, run, unanchored)?;
         if format == Format::Lines {
             text::line(format!("run {run} had ended without a seal; it is sealed now"));
         }

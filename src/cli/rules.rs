@@ -5,8 +5,9 @@ use std::path::Path;
 use clap::Args;
 use serde_json::json;
 
+use crate::engine::genesis;
 use crate::engine::places::StateRoot;
-use crate::engine::{remembered, session};
+use crate::engine::remembered;
 
 use super::{Outcome, order, text};
 
@@ -21,7 +22,7 @@ pub struct Options {
 
 pub fn main(here: &Path, options: &Options) -> Outcome {
     let root = StateRoot::locate()?;
-    let workspace = session::canonical_workspace(here)?;
+    let workspace = genesis::canonical_workspace(here)?;
     if let Some(number) = options.forget {
         order::refuse_tools()?;
         let rule = remembered::forget(&root, &workspace, number)?;

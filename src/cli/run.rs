@@ -7,13 +7,14 @@ use clap::Args;
 
 use crate::agent::rehearsal::Speed;
 use crate::engine::command::Orders;
+use crate::engine::declaration::read_declaration;
 use crate::engine::error::EngineError;
 use crate::engine::host::{self, Wanted, runtime};
 use crate::engine::hub::Hub;
 use crate::engine::means::{Means, Record};
 use crate::engine::places::StateRoot;
 use crate::engine::resources;
-use crate::engine::session::{Attendance, read_declaration};
+use crate::engine::session::Attendance;
 use crate::engine::signer;
 use crate::journal::{self, RunDir};
 use crate::machine::run::RunState;

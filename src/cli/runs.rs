@@ -3,8 +3,9 @@
 use clap::Args;
 use serde_json::json;
 
+use crate::engine::genesis;
 use crate::engine::places::StateRoot;
-use crate::engine::session;
+use crate::engine::recorded;
 use crate::journal::{RunDir, RunLock};
 use crate::model::ids::RunId;
 
@@ -47,9 +48,9 @@ pub fn main(options: &Options) -> Outcome {
 /// A damaged run is listed with what is wrong; it must not hide the others.
 fn row(root: &StateRoot, run: &RunId) -> serde_json::Value {
     let dir = root.run(run);
-    let workspace = RunDir::open(&dir).ok().and_then(|dir| session::workspace_of(&dir).ok());
+    let workspace = RunDir::open(&dir).ok().and_then(|dir| genesis::workspace_of(&dir).ok());
     let workspace = workspace.map(|path| text::safe(&path.to_string_lossy()));
-    match session::read_state(root, run) {
+    match recorded::read_state(root, run) {
         Ok(state) => json!({
             "run": run,
             "state": match (&state.halt, RunLock::owner(&dir)) {

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::engine::error::EngineError;
+use crate::engine::genesis::canonical_workspace;
 use crate::engine::places::StateRoot;
-use crate::engine::session::canonical_workspace;
 use crate::model::ids::RunId;
 
 /// A run, and how it was found when it was not named.

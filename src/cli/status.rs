@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::engine::places::StateRoot;
-use crate::engine::session;
+use crate::engine::recorded;
 use crate::evidence::render;
 use crate::journal::RunLock;
 use crate::machine::operator::Pause;
@@ -26,7 +26,7 @@ pub struct Options {
 pub fn main(here: &Path, options: &Options) -> Outcome {
     let root = StateRoot::locate()?;
     let selected = select::run(&root, here, options.run.as_deref())?;
-    let state = session::read_state(&root, &selected.run)?;
+    let state = recorded::read_state(&root, &selected.run)?;
     let owner = RunLock::owner(&root.run(&selected.run));
     if options.json {
         text::json_line(&as_json(&state, owner.as_deref()));

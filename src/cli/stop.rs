@@ -5,8 +5,8 @@ use std::path::Path;
 use clap::Args;
 
 use crate::engine::error::EngineError;
+use crate::engine::genesis;
 use crate::engine::places::StateRoot;
-use crate::engine::session;
 use crate::engine::signals::{self, STOP_FILE};
 use crate::journal::{RunDir, RunLock};
 
@@ -25,7 +25,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
         text::line(note);
     }
     let dir = root.run(&selected.run);
-    let workspace = session::workspace_of(&RunDir::open(&dir)?)?;
+    let workspace = genesis::workspace_of(&RunDir::open(&dir)?)?;
     if RunLock::owner(&dir).is_none() {
         return Err(EngineError::usage(
             format!("run {} is not running", selected.run),

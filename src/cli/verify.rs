@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::error::EngineError;
+use crate::engine::genesis;
 use crate::engine::host::runtime;
 use crate::engine::places::StateRoot;
 use crate::engine::session::{self, Attendance};
@@ -108,7 +109,7 @@ fn locate(here: &Path, options: &Options) -> Result<Result<Target, PackError>, E
     let selected = select::run(&root, here, options.run.as_deref())?;
     let run_dir = RunDir::open(&root.run(&selected.run))?;
     // An unreadable genesis is the chain's problem to report.
-    let place = session::workspace_of(&run_dir).map_or(RenderedPlace::Nowhere, RenderedPlace::Workspace);
+    let place = genesis::workspace_of(&run_dir).map_or(RenderedPlace::Nowhere, RenderedPlace::Workspace);
     Ok(Ok(Target { run_dir, anchors: Some(root.anchors()), place, note: selected.note, _unpacked: None }))
 }
 

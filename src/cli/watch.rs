@@ -21,7 +21,7 @@ use crate::engine::host::{self, Hosted, Wanted};
 use crate::engine::means::Means;
 use crate::engine::offline;
 use crate::engine::places::{self, StateRoot};
-use crate::engine::session;
+use crate::engine::recorded;
 use crate::engine::signals;
 use crate::model::ids::RunId;
 use crate::model::safe::Safe;
@@ -241,13 +241,13 @@ fn watch_other(root: &StateRoot, run: &RunId, may_act: bool) -> Result<(Source, 
 pub fn over_other_run(look: &Look, run: &RunId, read_only: bool) -> Outcome {
     let root = StateRoot::locate()?;
     let (source, link) = watch_other(&root, run, !read_only)?;
-    let cut_off = link != Link::Attached && session::read_state(&root, run)?.halt.is_none();
+    let cut_off = link != Link::Attached && recorded::read_state(&root, run)?.halt.is_none();
     let greeting = cut_off.then(|| Message {
         tone: Tone::Bad,
         text: Safe::line("no process drives this run: it was cut off; `nightloop resume` goes on"),
     });
     look_on(look, &root, source, link, read_only, greeting)?;
-    let state = session::read_state(&root, run)?;
+    let state = recorded::read_state(&root, run)?;
     if offline::is_driven(&root, run) {
         text::line(format!("run {run} goes on ({})", state.state));
         text::line("  watch it again: nightloop attach · end it: nightloop stop");
@@ -282,7 +282,8 @@ fn look_on(
 /// What waits for this operator in other directories, as far as the newest runs tell.
 fn waiting_elsewhere(root: &StateRoot) -> Option<Message> {
     let newest = root.runs().into_iter().rev().take(NEWEST);
-    let open = newest.filter_map(|run| session::read_state(root, &run).ok()).map(|state| state.operator.open().count());
+    let open =
+        newest.filter_map(|run| recorded::read_state(root, &run).ok()).map(|state| state.operator.open().count());
     let waiting: Vec<usize> = open.filter(|count| *count > 0).collect();
     let text = match (waiting.len(), waiting.iter().sum::<usize>()) {
         (0, _) => return None,

@@ -22,7 +22,7 @@ use super::bars::Tone;
 use super::cmd::{Cmd, EditPurpose, Loaded};
 use super::feed::Update;
 use super::input::{Input, Typed};
-use super::load::Shelf;
+use super::load::RunFiles;
 use super::model::Model;
 use super::pulse;
 use super::scene::Link;
@@ -325,9 +325,9 @@ impl App<'_> {
         None
     }
 
-    fn shelf(&self) -> Shelf {
+    fn shelf(&self) -> RunFiles {
         let run = self.source.as_ref().map(|s| (s.run.clone(), s.run_dir.clone(), s.workspace.clone()));
-        Shelf { root: self.root.clone(), run }
+        RunFiles { root: self.root.clone(), run }
     }
 
     /// Shows another run.

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::engine::genesis;
 use crate::engine::places::StateRoot;
-use crate::engine::session;
+use crate::engine::recorded;
 use crate::evidence::store;
 use crate::evidence::verify::{self, RenderedPlace, Verdict};
 use crate::journal::{self, JournalError, RunDir, RunLock};
@@ -24,12 +25,12 @@ const MAX_RUNS: usize = 100;
 
 /// Where the things of one run are.
 #[derive(Debug, Clone)]
-pub struct Shelf {
+pub struct RunFiles {
     pub root: StateRoot,
     pub run: Option<(RunId, RunDir, PathBuf)>,
 }
 
-impl Shelf {
+impl RunFiles {
     pub fn load(&self, load: Load) -> Loaded {
         if load == Load::Runs {
             return Loaded::Runs(self.runs());
@@ -81,9 +82,9 @@ impl Shelf {
     fn row(&self, run: RunId) -> RunRow {
         let dir = self.root.run(&run);
         let running = RunLock::owner(&dir).is_some();
-        let workspace = RunDir::open(&dir).ok().and_then(|dir| session::workspace_of(&dir).ok());
+        let workspace = RunDir::open(&dir).ok().and_then(|dir| genesis::workspace_of(&dir).ok());
         let workspace = workspace.map_or_else(Safe::default, |path| Safe::line(&path.to_string_lossy()));
-        match session::read_state(&self.root, &run) {
+        match recorded::read_state(&self.root, &run) {
             Ok(state) => RunRow {
                 workspace,
                 running,
@@ -130,7 +131,7 @@ fn moment(run_dir: &RunDir, seq: u64) -> Result<RunState, String> {
     for record in journal::read(run_dir) {
         match record {
             Ok(record) if record.seq > seq => break,
-            Ok(record) => session::fold_record(&mut folded, &record).map_err(|e| e.to_string())?,
+            Ok(record) => recorded::fold_record(&mut folded, &record).map_err(|e| e.to_string())?,
             Err(JournalError::Torn { .. }) => break,
             Err(error) => return Err(error.to_string()),
         }

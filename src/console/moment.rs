@@ -5,6 +5,7 @@ use crate::machine::fold::Stamped;
 use crate::machine::run::RunState;
 use crate::model::decision::{DecisionId, Request};
 use crate::model::digest::Digest;
+use crate::model::failure::FailureClass;
 
 use super::recent::Recent;
 use super::sample::{Sample, fold_anyway};
@@ -68,11 +69,12 @@ pub fn rate_limited() -> Moment {
         call,
         turn: 0,
         attempt: 0,
-        class: "rate_limit".into(),
+        class: FailureClass::RateLimited,
         message: "5-hour limit reached\u{1b}[2J".into(),
         wait_millis: Some(600_000),
         usage: None,
         cost_usd: None,
+        facts: None,
     })
 }
 

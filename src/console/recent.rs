@@ -82,7 +82,7 @@ impl Recent {
             }
             Event::Call(CallEvent::LlmRequested(_)) => Some(Step::Request { writing: false }),
             Event::Call(CallEvent::LlmFailed(failed)) => Some(Step::Failed {
-                class: Safe::line(&failed.class),
+                class: Safe::line(failed.class.name()),
                 message: Safe::line(&failed.message),
                 attempt: failed.attempt,
             }),

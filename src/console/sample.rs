@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::engine::session;
+use crate::engine::recorded;
 use crate::journal::{self, Blobs, RunDir};
 use crate::machine::event::{Event, OperatorEvent};
 use crate::machine::fold::{self, Stamped};
@@ -31,7 +31,7 @@ impl Sample {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
         let run_dir = RunDir::open(&dir).unwrap();
         let records = journal::read(&run_dir).map(Result::unwrap).filter(|r| r.kind != journal::SEGMENT_END);
-        Self { events: records.map(|record| session::stamped(&record).unwrap()).collect(), blobs: run_dir.blobs() }
+        Self { events: records.map(|record| recorded::stamped(&record).unwrap()).collect(), blobs: run_dir.blobs() }
     }
 
     /// The run after its first `count` events (at least one).

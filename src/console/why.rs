@@ -206,7 +206,7 @@ mod tests {
         let moment = rate_limited();
         let why = told(&moment);
         assert!(
-            why.sentence.contains("rate_limit: 5-hour limit reached") && why.next.starts_with("r tries"),
+            why.sentence.contains("rate_limited: 5-hour limit reached") && why.next.starts_with("r tries"),
             "{why:?}"
         );
         let theme = Theme::plain();

@@ -12,8 +12,8 @@ use crate::model::digest::Digest;
 use crate::tool::permission::Verdict;
 use crate::workspace::document;
 
-use super::driver::Driver;
-use super::people::protected;
+use super::confine::protected;
+use super::context::Context;
 
 const MAX_CHOICES: usize = 9;
 const MAX_VERIFY_SECONDS: u64 = 3_600;
@@ -77,73 +77,68 @@ pub fn specification() -> Value {
     })
 }
 
-impl Driver<'_> {
-    /// The request an input means, with its reason. The error is for the agent.
-    pub(super) fn request_of(&self, input: &Value) -> Result<(Request, String), String> {
-        let input: Input = serde_json::from_value(input.clone()).map_err(|e| e.to_string())?;
-        if input.text.trim().is_empty() || input.text.len() > MAX_TEXT {
-            return Err(format!("`text` has 1 to {MAX_TEXT} bytes"));
-        }
-        if input.choices.len() > MAX_CHOICES || input.choices.iter().any(|choice| choice.len() > 200) {
-            return Err(format!("at most {MAX_CHOICES} choices of 200 bytes"));
-        }
-        let why = match input.kind {
-            Kind::Document | Kind::Vision => input.text.clone(),
-            Kind::Action | Kind::Question | Kind::Escalation => "an agent asks".to_owned(),
-        };
-        let request = match input.kind {
-            Kind::Action => {
-                if let Some(argv) = &input.verify {
-                    self.check_verification(argv)?;
-                }
-                let seconds = input.timeout_seconds.unwrap_or(DEFAULT_VERIFY_SECONDS);
-                Request::HumanAction {
-                    instructions: input.text,
-                    verify: input.verify,
-                    timeout_seconds: seconds.clamp(1, MAX_VERIFY_SECONDS),
-                }
+/// The request an input means, with its reason. The error is for the agent.
+pub(super) fn request_of(cx: &Context<'_>, input: &Value) -> Result<(Request, String), String> {
+    let input: Input = serde_json::from_value(input.clone()).map_err(|e| e.to_string())?;
+    if input.text.trim().is_empty() || input.text.len() > MAX_TEXT {
+        return Err(format!("`text` has 1 to {MAX_TEXT} bytes"));
+    }
+    if input.choices.len() > MAX_CHOICES || input.choices.iter().any(|choice| choice.len() > 200) {
+        return Err(format!("at most {MAX_CHOICES} choices of 200 bytes"));
+    }
+    let why = match input.kind {
+        Kind::Document | Kind::Vision => input.text.clone(),
+        Kind::Action | Kind::Question | Kind::Escalation => "an agent asks".to_owned(),
+    };
+    let request = match input.kind {
+        Kind::Action => {
+            if let Some(argv) = &input.verify {
+                check_verification(cx, argv)?;
             }
-            Kind::Question => Request::Question { question: input.text, choices: input.choices },
-            Kind::Document => self.refinement(input.path, input.content)?,
-            Kind::Vision => Request::Vision { issues: vision_issues(input.issues)? },
-            Kind::Escalation => Request::Escalation { problem: input.text, options: input.choices },
-        };
-        Ok((request, why))
-    }
+            let seconds = input.timeout_seconds.unwrap_or(DEFAULT_VERIFY_SECONDS);
+            Request::HumanAction {
+                instructions: input.text,
+                verify: input.verify,
+                timeout_seconds: seconds.clamp(1, MAX_VERIFY_SECONDS),
+            }
+        }
+        Kind::Question => Request::Question { question: input.text, choices: input.choices },
+        Kind::Document => refinement(cx, input.path, input.content)?,
+        Kind::Vision => Request::Vision { issues: vision_issues(input.issues)? },
+        Kind::Escalation => Request::Escalation { problem: input.text, options: input.choices },
+    };
+    Ok((request, why))
+}
 
-    /// The rules hold for what is run on an agent's word, too.
-    fn check_verification(&self, argv: &[String]) -> Result<(), String> {
-        let bytes: usize = argv.iter().map(String::len).sum();
-        if argv.is_empty() || argv.len() > MAX_VERIFY_WORDS || bytes > MAX_VERIFY_BYTES {
-            return Err(format!(
-                "`verify` is a command of 1 to {MAX_VERIFY_WORDS} words, {MAX_VERIFY_BYTES} bytes in all"
-            ));
-        }
-        match self.rules.decide("bash", &json!({"command": argv.join(" ")})) {
-            Verdict::Denied { rule } => Err(format!("`verify` is not permitted: deny {rule}")),
-            Verdict::Allowed { .. } | Verdict::Ask { .. } => Ok(()),
-        }
+/// The rules hold for what is run on an agent's word, too.
+fn check_verification(cx: &Context<'_>, argv: &[String]) -> Result<(), String> {
+    let bytes: usize = argv.iter().map(String::len).sum();
+    if argv.is_empty() || argv.len() > MAX_VERIFY_WORDS || bytes > MAX_VERIFY_BYTES {
+        return Err(format!("`verify` is a command of 1 to {MAX_VERIFY_WORDS} words, {MAX_VERIFY_BYTES} bytes in all"));
     }
+    match cx.rules.decide("bash", &json!({"command": argv.join(" ")})) {
+        Verdict::Denied { rule } => Err(format!("`verify` is not permitted: deny {rule}")),
+        Verdict::Allowed { .. } | Verdict::Ask { .. } => Ok(()),
+    }
+}
 
-    fn refinement(&self, path: Option<String>, content: Option<String>) -> Result<Request, String> {
-        let path = path.ok_or("`path` is missing")?;
-        let content = content.ok_or("`content` is missing: give the whole new text")?;
-        if path.len() > MAX_PATH {
-            return Err(format!("`path` has more than {MAX_PATH} bytes"));
-        }
-        if content.len() > MAX_PROPOSAL {
-            return Err(format!("`content` has more than {MAX_PROPOSAL} bytes"));
-        }
-        let workspace = &self.session.workspace;
-        document::check(workspace, &path, &protected())?;
-        let before = document::read(workspace, &path, MAX_PROPOSAL)?.unwrap_or_default();
-        if before == content.as_bytes() {
-            return Err(format!("{path} already reads like this"));
-        }
-        let keep =
-            |bytes: &[u8]| -> Result<Digest, String> { self.session.blobs.put(bytes).map_err(|e| e.to_string()) };
-        Ok(Request::Refinement { path, before: keep(&before)?, after: keep(content.as_bytes())? })
+fn refinement(cx: &Context<'_>, path: Option<String>, content: Option<String>) -> Result<Request, String> {
+    let path = path.ok_or("`path` is missing")?;
+    let content = content.ok_or("`content` is missing: give the whole new text")?;
+    if path.len() > MAX_PATH {
+        return Err(format!("`path` has more than {MAX_PATH} bytes"));
     }
+    if content.len() > MAX_PROPOSAL {
+        return Err(format!("`content` has more than {MAX_PROPOSAL} bytes"));
+    }
+    let workspace = cx.workspace();
+    document::check(workspace, &path, &protected())?;
+    let before = document::read(workspace, &path, MAX_PROPOSAL)?.unwrap_or_default();
+    if before == content.as_bytes() {
+        return Err(format!("{path} already reads like this"));
+    }
+    let keep = |bytes: &[u8]| -> Result<Digest, String> { cx.blobs().put(bytes).map_err(|e| e.to_string()) };
+    Ok(Request::Refinement { path, before: keep(&before)?, after: keep(content.as_bytes())? })
 }
 
 fn vision_issues(issues: Vec<Issue>) -> Result<Vec<VisionIssue>, String> {

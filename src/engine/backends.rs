@@ -9,10 +9,8 @@ use crate::agent::cassette::{self, Cassette, Recorder};
 use crate::agent::models::{Catalogue, Facts, Settings, Wanted};
 use crate::agent::openai::{self, OpenAi, OpenAiConfig};
 use crate::agent::rehearsal::{MAX_TAPE_BYTES, Played, Script, Server, Tape};
-use crate::agent::{Anthropic, AnthropicConfig, AuthStyle, Backend, CacheTtl, ModelLimits, Price, Thinking, Usage};
-use crate::model::decimal::Exact;
-use crate::model::ids::Role;
-use crate::model::loop_file::{AgentDecl, Auth, BackendName, Effort, LoopFile, WebDecl};
+use crate::agent::{Anthropic, AnthropicConfig, AuthStyle, Backend, CacheTtl, ModelLimits, Price};
+use crate::model::loop_file::{AgentDecl, Auth, BackendName, LoopFile};
 
 use crate::model::secret::Secrets;
 use crate::playbook::prompts::Prompts;
@@ -23,26 +21,12 @@ use super::keys::{self, Key};
 use super::means::Means;
 use super::program::Program;
 use super::rate::RateGate;
+use super::setup::Setup;
 use super::{places, secrecy};
 
 const SCRIPT_HINT: &str = "agents.<name>.script names it; docs/rehearsal.md describes the format";
 /// A bundle of certificates is smaller.
 const MAX_CA_BYTES: u64 = 4 * 1024 * 1024;
-
-/// How an agent is asked. Everything that its requests depend on besides the conversation.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Setup {
-    pub max_tokens: u32,
-    /// The most its model can write, where that is known.
-    pub max_output: Option<u32>,
-    /// What its model can hold, where that is known.
-    pub context: Option<u64>,
-    pub thinking: Option<Thinking>,
-    pub effort: Option<Effort>,
-    pub cache: Option<CacheTtl>,
-    pub web: Option<WebDecl>,
-    pub price: Option<Price>,
-}
 
 /// One configured agent.
 pub struct Agent {
@@ -62,7 +46,7 @@ pub struct Agents {
     secrets: Arc<Secrets>,
     prompts: Prompts,
     cassette: Option<Arc<Cassette>>,
-    hurried: bool,
+    skips_waits: bool,
     /// What the operator should know before the start.
     pub warnings: Vec<String>,
     /// What servers said about their models, so that each is asked once.
@@ -70,7 +54,7 @@ pub struct Agents {
 }
 
 /// Where agents are made.
-struct Yard<'a> {
+struct AgentBuilder<'a> {
     catalogue: Catalogue,
     workspace: &'a Path,
     state_root: &'a Path,
@@ -80,9 +64,7 @@ struct Yard<'a> {
 }
 
 /// How long a stalled reply is waited for when nothing is real.
-const HURRIED_IDLE: Duration = Duration::from_secs(2);
-/// How long a wait is when nothing is real.
-pub(super) const HURRIED_WAIT: Duration = Duration::from_millis(20);
+const REHEARSED_IDLE: Duration = Duration::from_secs(2);
 
 impl Agents {
     /// Builds clients and starts rehearsal servers. Spends nothing.
@@ -98,7 +80,7 @@ impl Agents {
             secrets.add(&format!("key-of-{name}"), key.expose());
         }
         let secrets = Arc::new(secrets);
-        let yard = Yard { catalogue: catalogue()?, workspace, state_root, means, keys };
+        let builder = AgentBuilder { catalogue: catalogue()?, workspace, state_root, means, keys };
         let mut agents = Self {
             by_name: BTreeMap::new(),
             servers: Vec::new(),
@@ -106,19 +88,19 @@ impl Agents {
             cassette: cassette(means, &secrets)?,
             secrets,
             prompts: places::prompts()?,
-            hurried: means.faults.is_some(),
+            skips_waits: means.faults.is_some(),
             warnings: Vec::new(),
             limits: BTreeMap::new(),
         };
         for (name, decl) in declared.agents.iter() {
             let agent = match decl.backend {
-                BackendName::Anthropic => agents.anthropic(name, decl, &yard).await?,
-                BackendName::Openai => openai(name, decl, &yard)?,
+                BackendName::Anthropic => agents.anthropic(name, decl, &builder).await?,
+                BackendName::Openai => openai(name, decl, &builder)?,
                 BackendName::Command | BackendName::Acp => {
-                    agents.programs.insert(name.to_owned(), Program::of(decl, yard.declared_price(name, decl)?));
+                    agents.programs.insert(name.to_owned(), Program::of(decl, builder.declared_price(name, decl)?));
                     continue;
                 }
-                BackendName::Rehearsal => agents.rehearsal(name, decl, &yard).await?,
+                BackendName::Rehearsal => agents.rehearsal(name, decl, &builder).await?,
             };
             agents.by_name.insert(name.to_owned(), agent);
         }
@@ -139,14 +121,9 @@ impl Agents {
         self.cassette.as_ref()
     }
 
-    /// How long to wait really: in a rehearsal with faults nothing real is waited for.
-    /// Is nothing real, so that no wait is worth its time?
-    pub fn hurries(&self) -> bool {
-        self.hurried
-    }
-
-    pub fn wait(&self, wait: Duration) -> Duration {
-        if self.hurried { wait.min(HURRIED_WAIT) } else { wait }
+    /// Is nothing real, so that no server's wait need be waited out?
+    pub fn skips_waits(&self) -> bool {
+        self.skips_waits
     }
 
     fn recorder(&self) -> Option<Arc<dyn Recorder>> {
@@ -162,22 +139,28 @@ impl Agents {
         self.programs.get(name)
     }
 
-    async fn rehearsal(&mut self, name: &str, decl: &AgentDecl, yard: &Yard<'_>) -> Result<Agent, EngineError> {
+    async fn rehearsal(
+        &mut self,
+        name: &str,
+        decl: &AgentDecl,
+        builder: &AgentBuilder<'_>,
+    ) -> Result<Agent, EngineError> {
         let script_name = decl.script.as_deref().unwrap_or("rehearsal.yaml");
-        let played = played(yard.workspace, script_name)?;
+        let played = played(builder.workspace, script_name)?;
         let model = decl.model.clone().unwrap_or_else(|| played.model().to_owned());
-        let mut setup = yard.setup(name, decl, &model)?;
+        let mut setup = builder.setup(name, decl, &model)?;
         // A model that only plays one is asked plainly, unless loop.yaml says otherwise.
-        if yard.catalogue.get(&model).is_none() && decl.thinking.is_none() {
+        if builder.catalogue.get(&model).is_none() && decl.thinking.is_none() {
             setup.thinking = None;
         }
-        let server = Server::start_with(played, yard.means.speed, yard.means.faults.clone()).await.map_err(|e| {
-            EngineError::usage(format!("the rehearsal server cannot listen: {e}"), "it needs a loopback port")
-        })?;
+        let server =
+            Server::start_with(played, builder.means.speed, builder.means.faults.clone()).await.map_err(|e| {
+                EngineError::usage(format!("the rehearsal server cannot listen: {e}"), "it needs a loopback port")
+            })?;
         let mut config = AnthropicConfig { base_url: server.base_url(), ..AnthropicConfig::default() };
         config.recorder = self.recorder();
-        if self.hurried {
-            config.idle_timeout = HURRIED_IDLE;
+        if self.skips_waits {
+            config.idle_timeout = REHEARSED_IDLE;
         }
         self.servers.push(server);
         Ok(Agent {
@@ -189,9 +172,14 @@ impl Agents {
         })
     }
 
-    async fn anthropic(&mut self, name: &str, decl: &AgentDecl, yard: &Yard<'_>) -> Result<Agent, EngineError> {
+    async fn anthropic(
+        &mut self,
+        name: &str,
+        decl: &AgentDecl,
+        builder: &AgentBuilder<'_>,
+    ) -> Result<Agent, EngineError> {
         let defaults = AnthropicConfig::default();
-        let key = yard.keys.get(name).cloned();
+        let key = builder.keys.get(name).cloned();
         if key.is_none() && decl.base_url.is_none() {
             let variable = decl.api_key_env.as_deref().unwrap_or("ANTHROPIC_API_KEY");
             return Err(EngineError::usage(
@@ -200,9 +188,9 @@ impl Agents {
             ));
         }
         let model = decl.model.clone().unwrap_or_default();
-        let mut setup = yard.setup(name, decl, &model)?;
+        let mut setup = builder.setup(name, decl, &model)?;
         let base_url = decl.base_url.clone().unwrap_or(defaults.base_url.clone());
-        let gate = key.as_ref().map(|key| RateGate::of(yard.state_root, key.expose(), &model, &base_url));
+        let gate = key.as_ref().map(|key| RateGate::of(builder.state_root, key.expose(), &model, &base_url));
         let (has_key, asked) = (key.is_some(), (base_url.clone(), model.clone()));
         let config = AnthropicConfig {
             base_url,
@@ -228,7 +216,7 @@ impl Agents {
             setup.max_output = live.max_tokens.or(setup.max_output);
             setup.context = live.max_input_tokens.or(setup.context);
             setup.max_tokens = setup.max_tokens.min(setup.max_output.unwrap_or(u32::MAX));
-        } else if yard.catalogue.get(&model).is_none() {
+        } else if builder.catalogue.get(&model).is_none() {
             self.warnings.push(format!(
                 "agent `{name}`: nothing is known about the model {model}; its limits and its price are unknown"
             ));
@@ -237,7 +225,7 @@ impl Agents {
     }
 }
 
-impl Yard<'_> {
+impl AgentBuilder<'_> {
     fn declared_price(&self, name: &str, decl: &AgentDecl) -> Result<Option<Price>, EngineError> {
         let price = decl.price.as_ref().map(|price| {
             Price::declared(price, self.catalogue.web_search()).ok_or_else(|| {
@@ -328,15 +316,15 @@ fn ca_file(name: &str, file: &str) -> Result<Vec<u8>, EngineError> {
         .map_err(|e| EngineError::usage(format!("agent `{name}`: cannot read ca_file {file}: {e}"), "check the path"))
 }
 
-fn openai(name: &str, decl: &AgentDecl, yard: &Yard<'_>) -> Result<Agent, EngineError> {
+fn openai(name: &str, decl: &AgentDecl, builder: &AgentBuilder<'_>) -> Result<Agent, EngineError> {
     let defaults = OpenAiConfig::default();
     let base_url = decl.base_url.clone().unwrap_or(defaults.base_url.clone());
     let model = decl.model.clone().unwrap_or_default();
-    let mut setup = yard.setup(name, decl, &model)?;
+    let mut setup = builder.setup(name, decl, &model)?;
     // Such servers think as they like; nothing asks them to.
     setup.thinking = None;
-    let key = yard.keys.get(name);
-    let gate = key.map(|key| RateGate::of(yard.state_root, key.expose(), &model, &base_url));
+    let key = builder.keys.get(name);
+    let gate = key.map(|key| RateGate::of(builder.state_root, key.expose(), &model, &base_url));
     let config = OpenAiConfig {
         api_key: key.map(|key| key.expose().to_owned()),
         base_url,
@@ -379,18 +367,6 @@ fn client(name: &str, config: AnthropicConfig) -> Result<Anthropic, EngineError>
         .map_err(|e| EngineError::usage(format!("agent `{name}` cannot be set up: {e}"), "check its base_url and key"))
 }
 
-impl Setup {
-    /// What a reply cost; `None` when no price is known: unknown is not zero.
-    pub fn cost(&self, usage: &Usage) -> Option<Exact> {
-        self.price.as_ref()?.cost(usage, self.cache)
-    }
-
-    /// The web tools of a role: only who looks things up gets them.
-    pub fn web_for(&self, role: Role) -> Option<&WebDecl> {
-        self.web.as_ref().filter(|_| matches!(role, Role::Scout | Role::Researcher))
-    }
-}
-
 impl Agent {
     pub fn has_price(&self) -> bool {
         self.setup.price.is_some()
@@ -400,6 +376,8 @@ impl Agent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::ids::Role;
+    use crate::model::loop_file::WebDecl;
     use serde_json::{Value, json};
 
     fn declared(backend: &str, base_url: Option<&str>) -> AgentDecl {

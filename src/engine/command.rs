@@ -65,7 +65,7 @@ pub struct Order {
 pub struct Orders(mpsc::Sender<Order>);
 
 impl Orders {
-    /// The two ends of a run's ear.
+    /// The two ends of a run's orders.
     pub fn channel() -> (Self, mpsc::Receiver<Order>) {
         let (sender, receiver) = mpsc::channel(QUEUE);
         (Self(sender), receiver)

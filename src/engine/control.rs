@@ -56,18 +56,18 @@ impl Control {
         let listener = reachable(run_dir.path(), std::os::unix::net::UnixListener::bind)?;
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
         listener.set_nonblocking(true)?;
-        let house = House {
+        let server = ControlServer {
             run: run.to_owned(),
             run_dir: run_dir.clone(),
             hub: hub.clone(),
             orders: orders.clone(),
             room: Arc::new(Semaphore::new(MAX_VIEWERS)),
-            guests: Arc::new(AtomicU32::new(0)),
+            viewers: Arc::new(AtomicU32::new(0)),
         };
         let thread = std::thread::Builder::new().name("control".to_owned()).spawn(move || {
             // Made here: where the thread is refused, it would be dropped inside another one.
             let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
-            runtime.block_on(house.receive(listener));
+            runtime.block_on(server.receive(listener));
             // Viewers that have not read the end by now are not waited for.
             runtime.shutdown_timeout(Duration::from_millis(100));
         })?;
@@ -124,31 +124,31 @@ fn parent_of(pid: i32) -> Option<i32> {
     line.trim().parse().ok()
 }
 
-/// What every guest needs to know.
+/// What every viewer needs to know.
 #[derive(Clone)]
-struct House {
+struct ControlServer {
     run: String,
     run_dir: RunDir,
     hub: Hub,
     orders: Orders,
     room: Arc<Semaphore>,
-    guests: Arc<AtomicU32>,
+    viewers: Arc<AtomicU32>,
 }
 
-impl House {
+impl ControlServer {
     async fn receive(self, listener: std::os::unix::net::UnixListener) {
         let Ok(listener) = UnixListener::from_std(listener) else { return };
-        let mut ear = self.hub.listen(&self.run_dir);
-        let mut guests = tokio::task::JoinSet::new();
+        let mut feed = self.hub.listen(&self.run_dir);
+        let mut viewers = tokio::task::JoinSet::new();
         loop {
             tokio::select! {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => {
                         // A place from the start: who never says hello takes one as well.
                         if let Ok(place) = self.room.clone().try_acquire_owned() {
-                            let house = self.clone();
-                            guests.spawn(async move {
-                                house.host(stream).await;
+                            let server = self.clone();
+                            viewers.spawn(async move {
+                                server.host(stream).await;
                                 drop(place);
                             });
                         }
@@ -156,15 +156,15 @@ impl House {
                     // Out of file descriptors, most likely: later is better than never.
                     Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
                 },
-                Some(_) = guests.join_next() => {}
-                () = ear.ended() => break,
+                Some(_) = viewers.join_next() => {}
+                () = feed.ended() => break,
             }
         }
-        let farewell = async { while guests.join_next().await.is_some() {} };
+        let farewell = async { while viewers.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(Duration::from_secs(1), farewell).await;
     }
 
-    /// One guest, from hello to goodbye.
+    /// One viewer, from hello to goodbye.
     async fn host(self, stream: UnixStream) {
         let peer = stream.peer_cred().ok().and_then(|peer| peer.pid());
         let (reader, mut writer) = stream.into_split();
@@ -199,9 +199,9 @@ impl House {
         if say(&mut writer, &welcome).await.is_err() {
             return;
         }
-        let guest = self.guests.fetch_add(1, Ordering::Relaxed) + 1;
+        let viewer = self.viewers.fetch_add(1, Ordering::Relaxed) + 1;
         let pid = peer.map(|pid| format!(", pid {pid}")).unwrap_or_default();
-        let name = format!("{} #{guest}{pid}", flatten(&hello.name).chars().take(50).collect::<String>());
+        let name = format!("{} #{viewer}{pid}", flatten(&hello.name).chars().take(50).collect::<String>());
         if hello.from.is_some() {
             self.orders.send(Command::Attached { may_act: hello.may_act }, &name);
         }
@@ -261,25 +261,25 @@ impl House {
         self.orders.send(command, name).await.unwrap_or_else(|_| Err("the run has ended".to_owned()))
     }
 
-    /// Events from the journal, live text, receipts: until the end, or until the guest takes nothing more.
+    /// Events from the journal, live text, receipts: until the end, or until the viewer takes nothing more.
     async fn tell(
         &self,
         from: u64,
         receipts: &mut mpsc::Receiver<Receipt>,
         writer: &mut OwnedWriteHalf,
     ) -> &'static str {
-        let mut ear = self.hub.listen(&self.run_dir);
-        let backlog = ear.head().next_seq;
+        let mut feed = self.hub.listen(&self.run_dir);
+        let backlog = feed.head().next_seq;
         let mut caught_up = false;
         loop {
-            if !caught_up && ear.next_seq() >= backlog {
+            if !caught_up && feed.next_seq() >= backlog {
                 caught_up = true;
                 if say(writer, &FromRun::CaughtUp).await.is_err() {
                     return "it went";
                 }
             }
             let said = tokio::select! {
-                heard = ear.next() => match heard {
+                heard = feed.next() => match heard {
                     Ok(Heard::Events(records)) => {
                         let mut lines = Vec::new();
                         let wanted = |record: &Record| record.seq >= from && record.kind != SEGMENT_END;
@@ -399,10 +399,10 @@ pub mod client {
 
         /// Gives one order and waits for its receipt.
         pub fn order(self, command: Command) -> io::Result<Receipt> {
-            let (mut ear, mut mouth) = self.split();
+            let (mut feed, mut mouth) = self.split();
             mouth.order(command)?;
             loop {
-                match ear.hear()? {
+                match feed.hear()? {
                     Some(FromRun::Receipt(receipt)) => return Ok(receipt),
                     Some(_) => {}
                     None => return Ok(Err("the run ended before it answered".to_owned())),
@@ -433,7 +433,7 @@ pub mod client {
             send(&mut self.0, &FromViewer::Order(command))
         }
 
-        /// Ends the connection, also for the ear.
+        /// Ends the connection, also for the feed.
         pub fn close(&self) {
             let _ = self.0.shutdown(std::net::Shutdown::Both);
         }

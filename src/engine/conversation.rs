@@ -22,8 +22,8 @@ use crate::tool::process::Access;
 use crate::tool::registry;
 
 use super::ask;
-use super::backends::Setup;
 use super::error::EngineError;
+use super::setup::Setup;
 
 /// Searches and fetches per request when loop.yaml does not say.
 const DEFAULT_WEB_USES: u32 = 5;
@@ -87,6 +87,12 @@ pub(super) fn tools_json(purpose: Purpose, web: Option<&WebDecl>, held: bool) ->
     }
     tools.extend(structured(purpose));
     Value::Array(tools).to_string()
+}
+
+/// Our tools for a program.
+pub(super) fn program_tools(purpose: Purpose) -> Vec<Value> {
+    let asking = purpose.may_ask().then(ask::specification);
+    asking.into_iter().chain(structured(purpose)).collect()
 }
 
 /// The structured tools of a call.

@@ -19,13 +19,11 @@ use std::path::Path;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::evidence::render;
 use crate::journal;
 use crate::machine::event::{GitFacts, GitFinished, GitIntended, GitOperation, IterationUndone};
 use crate::machine::run::RunState;
 use crate::model::value::settings::{GitMode, GitSettings};
 use crate::tool::sandbox::Sandbox;
-use crate::workspace::plain::Durability;
 
 use self::change::{Done, Span, Work};
 use self::effective::Effective;
@@ -33,8 +31,9 @@ use self::paths::Bounds;
 use self::place::Found;
 use self::program::{Git, Setting, Trouble};
 
-use super::driver::{Cutoff, Driver, Guarded};
+use super::context::{Context, Cutoff, Guarded};
 use super::error::EngineError;
+use super::evidence_files::EvidenceFiles;
 
 /// A stop came first.
 pub(super) struct Stopped;
@@ -148,91 +147,93 @@ fn setting(workspace: &Path, sandbox: &Sandbox, run: &str, stop: &CancellationTo
     Ok(Setting { workspace, place, marker, stop, cage, scratch: sandbox.shared_folder() })
 }
 
-impl Driver<'_> {
-    fn git_setting(&self, stop: &CancellationToken) -> Result<Setting, Trouble> {
-        setting(&self.session.workspace, &self.session.sandbox, self.session.state.run().as_str(), stop)
-    }
+fn git_setting(cx: &Context<'_>, stop: &CancellationToken) -> Result<Setting, Trouble> {
+    setting(cx.workspace(), cx.sandbox(), cx.state().run().as_str(), stop)
+}
 
-    /// What git's configuration, taken together, comes to, unless that is known; nothing where no repository begins here, or there is no git.
-    /// The error: it was stopped.
-    pub(super) fn git_configuration(
-        &self,
-        stop: &CancellationToken,
-        known: Option<Effective>,
-    ) -> impl Future<Output = Result<Option<Effective>, Stopped>> + use<> {
-        let setting = self.git_setting(stop);
-        async move {
-            let setting = match setting {
-                Ok(setting) => setting,
-                Err(Trouble::Elsewhere(_) | Trouble::NoProgram(_)) => return Ok(None),
-                Err(Trouble::Refused(why)) => return Ok(Some(effective::refused(why))),
-                Err(Trouble::Stopped) => return Err(Stopped),
-            };
-            let Some(place) = &setting.place else { return Ok(None) };
-            // Looked at each time, whatever is known: a link among git's files tells nothing of itself elsewhere.
-            if let Err(Trouble::Refused(why)) = place.inspect() {
-                return Ok(Some(effective::refused(why)));
-            }
-            match known {
-                Some(known) => Ok(Some(known)),
-                None => effective::ask(&Git::unprepared(setting)).await.map_err(|_| Stopped),
-            }
-        }
-    }
-
-    /// Announces an operation, does it, records what came of it. Interrupted, it is done again.
-    pub(super) async fn git(&mut self, operation: GitOperation) -> Result<(), EngineError> {
-        if self.session.state.git.open.as_ref() != Some(&operation) {
-            self.record(GitIntended { operation: operation.clone() }).await?;
-        }
-        journal::failpoint("git");
-        let stop = CancellationToken::new();
-        let job = Job::new(self.git_setting(&stop), &self.session.state);
-        let performed = self.guarded(&stop, Cutoff::Never, job.perform(&operation)).await?;
-        let (Guarded::Done(result) | Guarded::Stopped(result) | Guarded::Cut(result)) = performed;
-        // A stop came between two commands; the announcement stands, and a resume does it again.
-        let Ok((facts, problem)) = result else { return Ok(()) };
-        journal::failpoint("git_done");
-        self.record(GitFinished { operation, facts, problem }).await
-    }
-
-    /// Takes back what an iteration changed, where nothing was built on it.
-    pub(super) async fn undo(&mut self, iteration: u32) -> Result<(), EngineError> {
-        let stop = CancellationToken::new();
-        let job = Job::new(self.git_setting(&stop), &self.session.state);
-        let starts = &self.session.state.git.starts;
-        let spans: Vec<Span> =
-            starts.iter().map(|(iteration, start)| Span { iteration: *iteration, start: start.clone() }).collect();
-        let effect = async {
-            if job.branch().is_none() {
-                return Err(Trouble::refused("the run has no branch of its own in a git repository"));
-            }
-            job.change(async |work: Work<'_>| work.undo(iteration, &spans).await).await
+/// What git's configuration, taken together, comes to, unless that is known; nothing where no repository begins here, or there is no git.
+/// The error: it was stopped.
+pub(super) fn configuration(
+    cx: &Context<'_>,
+    stop: &CancellationToken,
+    known: Option<Effective>,
+) -> impl Future<Output = Result<Option<Effective>, Stopped>> + use<> {
+    let setting = git_setting(cx, stop);
+    async move {
+        let setting = match setting {
+            Ok(setting) => setting,
+            Err(Trouble::Elsewhere(_) | Trouble::NoProgram(_)) => return Ok(None),
+            Err(Trouble::Refused(why)) => return Ok(Some(effective::refused(why))),
+            Err(Trouble::Stopped) => return Err(Stopped),
         };
-        let performed = self.guarded(&stop, Cutoff::Never, effect).await?;
-        let (Guarded::Done(result) | Guarded::Stopped(result) | Guarded::Cut(result)) = performed;
-        let undone = match result {
-            Ok(facts) => IterationUndone { iteration, files: facts.files, head: facts.head, problem: None },
-            Err(Trouble::Stopped) => return Ok(()),
-            Err(Trouble::Refused(why) | Trouble::NoProgram(why) | Trouble::Elsewhere(why)) => {
-                IterationUndone { iteration, files: Vec::new(), head: None, problem: Some(why) }
-            }
-        };
-        journal::failpoint("undo");
-        self.record(undone).await?;
-        // Whoever reads the evidence of that iteration must find that it no longer stands for the workspace.
-        self.write_evidence(&render::of_run(&self.session.state), Durability::Replaceable)
-    }
-
-    /// Before an iteration begins: where it begins on the branch, so that it can be taken back. `false`: a stop came
-    /// first.
-    pub(super) async fn mark_iteration(&mut self) -> Result<bool, EngineError> {
-        let branch = self.session.state.git.facts.as_ref().and_then(|facts| facts.branch.as_ref());
-        if branch.is_none() {
-            return Ok(true);
+        let Some(place) = &setting.place else { return Ok(None) };
+        // Looked at each time, whatever is known: a link among git's files tells nothing of itself elsewhere.
+        if let Err(Trouble::Refused(why)) = place.inspect() {
+            return Ok(Some(effective::refused(why)));
         }
-        let what = format!("before iteration {}", self.session.state.iteration_number());
-        self.git(GitOperation::Commit { what }).await?;
-        Ok(self.session.state.git.open.is_none())
+        match known {
+            Some(known) => Ok(Some(known)),
+            None => effective::ask(&Git::unprepared(setting)).await.map_err(|_| Stopped),
+        }
     }
+}
+
+/// Announces an operation, does it, records what came of it. Interrupted, it is done again.
+pub(super) async fn perform(cx: &mut Context<'_>, operation: GitOperation) -> Result<(), EngineError> {
+    if cx.state().git.open.as_ref() != Some(&operation) {
+        cx.record(GitIntended { operation: operation.clone() }).await?;
+    }
+    journal::failpoint("git");
+    let stop = CancellationToken::new();
+    let job = Job::new(git_setting(cx, &stop), cx.state());
+    let performed = cx.guarded(&stop, Cutoff::Never, job.perform(&operation)).await?;
+    let (Guarded::Done(result) | Guarded::Stopped(result) | Guarded::Cut(result)) = performed;
+    // A stop came between two commands; the announcement stands, and a resume does it again.
+    let Ok((facts, problem)) = result else { return Ok(()) };
+    journal::failpoint("git_done");
+    cx.record(GitFinished { operation, facts, problem }).await
+}
+
+/// Takes back what an iteration changed, where nothing was built on it.
+pub(super) async fn undo(
+    cx: &mut Context<'_>,
+    evidence: &mut EvidenceFiles,
+    iteration: u32,
+) -> Result<(), EngineError> {
+    let stop = CancellationToken::new();
+    let job = Job::new(git_setting(cx, &stop), cx.state());
+    let starts = &cx.state().git.starts;
+    let spans: Vec<Span> =
+        starts.iter().map(|(iteration, start)| Span { iteration: *iteration, start: start.clone() }).collect();
+    let effect = async {
+        if job.branch().is_none() {
+            return Err(Trouble::refused("the run has no branch of its own in a git repository"));
+        }
+        job.change(async |work: Work<'_>| work.undo(iteration, &spans).await).await
+    };
+    let performed = cx.guarded(&stop, Cutoff::Never, effect).await?;
+    let (Guarded::Done(result) | Guarded::Stopped(result) | Guarded::Cut(result)) = performed;
+    let undone = match result {
+        Ok(facts) => IterationUndone { iteration, files: facts.files, head: facts.head, problem: None },
+        Err(Trouble::Stopped) => return Ok(()),
+        Err(Trouble::Refused(why) | Trouble::NoProgram(why) | Trouble::Elsewhere(why)) => {
+            IterationUndone { iteration, files: Vec::new(), head: None, problem: Some(why) }
+        }
+    };
+    journal::failpoint("undo");
+    cx.record(undone).await?;
+    // Whoever reads the evidence of that iteration must find that it no longer stands for the workspace.
+    evidence.write_run(cx.workspace(), cx.state())
+}
+
+/// Before an iteration begins: where it begins on the branch, so that it can be taken back. `false`: a stop came
+/// first.
+pub(super) async fn mark_iteration(cx: &mut Context<'_>) -> Result<bool, EngineError> {
+    let branch = cx.state().git.facts.as_ref().and_then(|facts| facts.branch.as_ref());
+    if branch.is_none() {
+        return Ok(true);
+    }
+    let what = format!("before iteration {}", cx.state().iteration_number());
+    perform(cx, GitOperation::Commit { what }).await?;
+    Ok(cx.state().git.open.is_none())
 }

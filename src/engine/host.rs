@@ -17,6 +17,7 @@ use super::backends::Agents;
 use super::claim;
 use super::command::Orders;
 use super::control::Control;
+use super::declaration::Declaration;
 use super::driver::{Driver, Ports};
 use super::error::EngineError;
 use super::hub::Hub;
@@ -25,7 +26,7 @@ use super::observer::{Observer, Silent};
 use super::places::StateRoot;
 pub use super::resources::runtime;
 use super::resources::{self, exhausted};
-use super::session::{self, Again, Attendance, Declaration, Session};
+use super::session::{Again, Attendance, Reopened, Session};
 use super::signals::{self, STOP_FILE, Signals};
 
 /// Which run is wanted.
@@ -60,24 +61,18 @@ pub async fn open(
         }
         Wanted::Again { run, again } => {
             resources::enough()?;
-            let state = session::read_state(root, &run)?;
-            attendance.sandbox(state.loop_file())?;
-            let workspace = session::workspace_of(&RunDir::open(&root.run(&run))?)?;
-            if !workspace.is_dir() {
-                return Err(EngineError::usage(
-                    format!("the workspace of run {run} is gone: {}", workspace.display()),
-                    "put it back where it was, then `nightloop resume` again",
-                ));
-            }
-            if !signals::take_away_stop(&workspace, &state) && signals::stop_is_there(&workspace) {
+            let reopened = Reopened::open(root, &run, again)?;
+            attendance.sandbox(reopened.state.loop_file())?;
+            let workspace = &reopened.workspace;
+            if !signals::take_away_stop(workspace, &reopened.state) && signals::stop_is_there(workspace) {
                 return Err(EngineError::Resumable {
                     message: format!("{STOP_FILE} still exists in {}", workspace.display()),
                     hint: "remove it, then `nightloop resume` again".to_owned(),
                 });
             }
             // A missing key must not count as a try that got nowhere.
-            let agents = Agents::prepare(state.loop_file(), &workspace, root.path(), &means).await?;
-            let session = Session::resume(root, &run, attendance, again)?;
+            let agents = Agents::prepare(reopened.state.loop_file(), workspace, root.path(), &means).await?;
+            let session = reopened.go_on(attendance)?;
             Ok(Opened { session, agents })
         }
     }

@@ -104,7 +104,7 @@ pub enum Heard {
     Ended,
 }
 
-/// One viewer's ear.
+/// One viewer's feed.
 #[derive(Debug)]
 pub struct Listener {
     follower: Follower,
@@ -188,17 +188,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let run_dir = RunDir::create(&dir.path().join("RUN"), b"{}").unwrap();
         let hub = Hub::default();
-        let mut ear = hub.listen(&run_dir);
+        let mut feed = hub.listen(&run_dir);
         for text in ["a", "b", "c"] {
             hub.say(piece(0, text));
         }
         hub.say(piece(1, "d"));
         for expected in [(0, "abc"), (1, "d")] {
-            let Heard::Live(live) = ear.next().await.unwrap() else { panic!("live text") };
+            let Heard::Live(live) = feed.next().await.unwrap() else { panic!("live text") };
             assert_eq!((live.turn, live.text.as_str()), expected);
         }
         hub.close();
-        assert!(matches!(ear.next().await.unwrap(), Heard::Ended));
+        assert!(matches!(feed.next().await.unwrap(), Heard::Ended));
     }
 
     #[tokio::test]
@@ -206,13 +206,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let run_dir = RunDir::create(&dir.path().join("RUN"), b"{}").unwrap();
         let hub = Hub::default();
-        let mut ear = hub.listen(&run_dir);
+        let mut feed = hub.listen(&run_dir);
         for number in 0..10 * LIVE_BACKLOG {
             hub.say(piece(0, &format!("{number} ")));
         }
-        let Heard::Live(live) = ear.next().await.unwrap() else { panic!("live text") };
+        let Heard::Live(live) = feed.next().await.unwrap() else { panic!("live text") };
         assert!(live.text.ends_with(&format!("{} ", 10 * LIVE_BACKLOG - 1)), "the newest is there");
         hub.close();
-        assert!(matches!(ear.next().await.unwrap(), Heard::Ended));
+        assert!(matches!(feed.next().await.unwrap(), Heard::Ended));
     }
 }

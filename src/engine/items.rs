@@ -7,8 +7,6 @@
 
 mod ledger;
 
-use std::path::PathBuf;
-
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
 use crate::model::prd::ReadWhen;
@@ -18,9 +16,10 @@ use crate::playbook::passes::event::{ItemSeen, ItemSettled, PassVerdict, PrdRead
 use crate::playbook::passes::{measure, state as passes};
 use crate::workspace::document;
 
-use super::driver::Driver;
+use super::confine::protected;
+use super::context::Context;
 use super::error::EngineError;
-use super::people;
+use super::excerpt;
 
 pub(super) use crate::playbook::passes::{ARCHIVE, LAST_ERROR, LOG, PROGRESS, THEIRS};
 
@@ -31,256 +30,247 @@ fn cut(text: &str, limit: usize) -> String {
     text[..text.floor_char_boundary(limit)].to_owned()
 }
 
-impl Driver<'_> {
-    fn prd_path(&self) -> String {
-        self.session.state.loop_file().prd().file.clone()
-    }
+fn prd_path(cx: &Context<'_>) -> String {
+    cx.state().loop_file().prd().file.clone()
+}
 
-    /// What is on disk now; `None`: nothing.
-    fn prd_bytes(&self) -> Result<Option<Vec<u8>>, String> {
-        document::read(&self.session.workspace, &self.prd_path(), prd::MOST_BYTES)
-    }
+/// What is on disk now; `None`: nothing.
+fn prd_bytes(cx: &Context<'_>) -> Result<Option<Vec<u8>>, String> {
+    document::read(cx.workspace(), &prd_path(cx), prd::MOST_BYTES)
+}
 
-    /// The text that is believed.
-    fn believed_prd(&self) -> Result<Prd, EngineError> {
-        let known = self.session.state.passes().prd.text;
-        let digest = known.ok_or_else(|| EngineError::Internal("no PRD was read".to_owned()))?;
-        let bytes = self.session.blobs.get(&digest)?;
-        Prd::read(&bytes).map_err(|e| EngineError::Internal(format!("the kept PRD cannot be read: {e}")))
-    }
+/// The text that is believed.
+fn believed_prd(cx: &Context<'_>) -> Result<Prd, EngineError> {
+    let known = cx.state().passes().prd.text;
+    let digest = known.ok_or_else(|| EngineError::Internal("no PRD was read".to_owned()))?;
+    let bytes = cx.blobs().get(&digest)?;
+    Prd::read(&bytes).map_err(|e| EngineError::Internal(format!("the kept PRD cannot be read: {e}")))
+}
 
-    /// Reads the file; the error is for people.
-    fn usable_prd(&self) -> Result<(Prd, Vec<ItemSeen>), String> {
-        let file = self.prd_path();
-        let bytes = self
-            .prd_bytes()?
-            .ok_or_else(|| format!("{file} is not there: write one, or name another file with `prd: {{ file: … }}`"))?;
-        if self.secrets().betrayed_by(&bytes, Scope::Known) {
-            return Err("it holds a value that must stay secret: take it out".to_owned());
+/// Reads the file; the error is for people.
+fn usable_prd(cx: &Context<'_>) -> Result<(Prd, Vec<ItemSeen>), String> {
+    let file = prd_path(cx);
+    let bytes = prd_bytes(cx)?
+        .ok_or_else(|| format!("{file} is not there: write one, or name another file with `prd: {{ file: … }}`"))?;
+    if cx.secrets().betrayed_by(&bytes, Scope::Known) {
+        return Err("it holds a value that must stay secret: take it out".to_owned());
+    }
+    let prd = Prd::read(&bytes).map_err(|e| format!("{}:{}: {}", e.line, e.column, e.why))?;
+    let items = passes::seen(&prd)?;
+    Ok((prd, items))
+}
+
+pub(super) async fn read_prd(cx: &mut Context<'_>, when: ReadWhen) -> Result<(), EngineError> {
+    let read = match when {
+        ReadWhen::Start | ReadWhen::Between | ReadWhen::Restored => read_from_people(cx, when)?,
+        ReadWhen::AfterWork => read_after_work(cx)?,
+    };
+    // What is not there cannot be sealed: an agent would begin it.
+    if when == ReadWhen::Between {
+        ledger::begin(cx)?;
+    }
+    cx.record(read).await
+}
+
+fn read_from_people(cx: &Context<'_>, when: ReadWhen) -> Result<PrdRead, EngineError> {
+    match usable_prd(cx) {
+        Ok((prd, items)) => as_read(cx, when, &prd, items),
+        Err(problem) => Ok(PrdRead { problem: Some(problem), ..unchanged(when) }),
+    }
+}
+
+fn as_read(cx: &Context<'_>, when: ReadWhen, prd: &Prd, items: Vec<ItemSeen>) -> Result<PrdRead, EngineError> {
+    let known = &cx.state().passes().prd;
+    let sha256 = cx.blobs().put(prd.text().as_bytes())?;
+    let is_new = known.items != items || known.text.is_none();
+    Ok(PrdRead {
+        sha256: Some(sha256),
+        items: is_new.then_some(items),
+        name: prd.name().filter(|_| is_new).map(str::to_owned),
+        branch: prd.branch().filter(|_| is_new).map(str::to_owned),
+        ..unchanged(when)
+    })
+}
+
+/// After an agent worked. Where the file is sealed only people can have changed it: their words hold, but what passes
+/// is still not for anybody else to say. Where it is not, nothing of it is believed.
+fn read_after_work(cx: &Context<'_>) -> Result<PrdRead, EngineError> {
+    let when = ReadWhen::AfterWork;
+    let known = &cx.state().passes().prd;
+    let now = prd_bytes(cx);
+    if matches!(&now, Ok(Some(bytes)) if Some(Digest::of(bytes)) == known.text) {
+        return Ok(unchanged(when));
+    }
+    let sealed = cx.sandbox().seals();
+    let usable = usable_prd(cx);
+    if let (true, Err(problem)) = (sealed, &usable) {
+        return Ok(PrdRead { problem: Some(problem.clone()), ..unchanged(when) });
+    }
+    let theirs = Some(keep(cx, &now.ok().flatten().unwrap_or_default())?);
+    let believed = believed_prd(cx)?;
+    let touched = usable
+        .as_ref()
+        .map_or_else(|_| vec!["the file itself".to_owned()], |(prd, _)| touched(&believed, prd, !sealed));
+    match usable {
+        Ok((prd, items)) if sealed && touched.is_empty() => as_read(cx, when, &prd, items),
+        Ok((prd, _)) if sealed => {
+            let prd = with_verdicts_of(&prd, &believed).unwrap_or(believed);
+            let items = passes::seen(&prd).map_err(EngineError::Internal)?;
+            Ok(PrdRead { theirs, touched, ..as_read(cx, when, &prd, items)? })
         }
-        let prd = Prd::read(&bytes).map_err(|e| format!("{}:{}: {}", e.line, e.column, e.why))?;
-        let items = passes::seen(&prd)?;
-        Ok((prd, items))
-    }
-
-    pub(super) async fn read_prd(&mut self, when: ReadWhen) -> Result<(), EngineError> {
-        let read = match when {
-            ReadWhen::Start | ReadWhen::Between | ReadWhen::Restored => self.read_from_people(when)?,
-            ReadWhen::AfterWork => self.read_after_work()?,
-        };
-        // What is not there cannot be sealed: an agent would begin it.
-        if when == ReadWhen::Between {
-            self.begin_ledger()?;
-        }
-        self.record(read).await
-    }
-
-    fn read_from_people(&self, when: ReadWhen) -> Result<PrdRead, EngineError> {
-        match self.usable_prd() {
-            Ok((prd, items)) => self.as_read(when, &prd, items),
-            Err(problem) => Ok(PrdRead { problem: Some(problem), ..unchanged(when) }),
+        Ok(_) | Err(_) => {
+            let items = passes::seen(&believed).map_err(EngineError::Internal)?;
+            let touched = if touched.is_empty() { vec!["its words".to_owned()] } else { touched };
+            Ok(PrdRead { theirs, touched, ..as_read(cx, when, &believed, items)? })
         }
     }
+}
 
-    fn as_read(&self, when: ReadWhen, prd: &Prd, items: Vec<ItemSeen>) -> Result<PrdRead, EngineError> {
-        let known = &self.session.state.passes().prd;
-        let sha256 = self.session.blobs.put(prd.text().as_bytes())?;
-        let is_new = known.items != items || known.text.is_none();
-        Ok(PrdRead {
-            sha256: Some(sha256),
-            items: is_new.then_some(items),
-            name: prd.name().filter(|_| is_new).map(str::to_owned),
-            branch: prd.branch().filter(|_| is_new).map(str::to_owned),
-            ..unchanged(when)
-        })
+/// Keeps what was found, without what must stay secret.
+fn keep(cx: &Context<'_>, bytes: &[u8]) -> Result<Digest, EngineError> {
+    Ok(cx.blobs().put(&cx.secrets().redact_bytes(bytes))?)
+}
+
+pub(super) async fn restore_prd(cx: &mut Context<'_>) -> Result<(), EngineError> {
+    let believed = believed_prd(cx)?;
+    if let Some(theirs) = cx.state().passes().prd.theirs {
+        let theirs = cx.blobs().get(&theirs)?;
+        ledger::replace(cx, THEIRS, &String::from_utf8_lossy(&theirs))?;
     }
+    let path = prd_path(cx);
+    document::replace(cx.workspace(), &path, believed.text().as_bytes(), &protected())
+        .map_err(|why| EngineError::usage(format!("{path} cannot be put back: {why}"), "mend it, then resume"))?;
+    cx.record(unchanged(ReadWhen::Restored)).await
+}
 
-    /// After an agent worked. Where the file is sealed only people can have changed it: their words hold, but what passes
-    /// is still not for anybody else to say. Where it is not, nothing of it is believed.
-    fn read_after_work(&self) -> Result<PrdRead, EngineError> {
-        let when = ReadWhen::AfterWork;
-        let known = &self.session.state.passes().prd;
-        let now = self.prd_bytes();
-        if matches!(&now, Ok(Some(bytes)) if Some(Digest::of(bytes)) == known.text) {
-            return Ok(unchanged(when));
-        }
-        let sealed = self.session.sandbox.seals();
-        let usable = self.usable_prd();
-        if let (true, Err(problem)) = (sealed, &usable) {
-            return Ok(PrdRead { problem: Some(problem.clone()), ..unchanged(when) });
-        }
-        let theirs = Some(self.keep(&now.ok().flatten().unwrap_or_default())?);
-        let believed = self.believed_prd()?;
-        let touched = usable
-            .as_ref()
-            .map_or_else(|_| vec!["the file itself".to_owned()], |(prd, _)| touched(&believed, prd, !sealed));
-        match usable {
-            Ok((prd, items)) if sealed && touched.is_empty() => self.as_read(when, &prd, items),
-            Ok((prd, _)) if sealed => {
-                let prd = with_verdicts_of(&prd, &believed).unwrap_or(believed);
-                let items = passes::seen(&prd).map_err(EngineError::Internal)?;
-                Ok(PrdRead { theirs, touched, ..self.as_read(when, &prd, items)? })
+/// Writes what the judged pass of this iteration means for its item.
+pub(super) async fn settle_item(cx: &mut Context<'_>) -> Result<(), EngineError> {
+    let state = cx.state();
+    let missing = || EngineError::Internal("no judged pass is to be settled".to_owned());
+    let iteration = state.current.as_ref().ok_or_else(missing)?;
+    let judged = state.passes().judged_in(iteration.number()).ok_or_else(missing)?.clone();
+    let item = judged.subject.clone().ok_or_else(missing)?;
+    let mut settled = ItemSettled {
+        iteration: judged.iteration,
+        item: item.clone(),
+        passes: false,
+        sha256: None,
+        items: None,
+        problem: None,
+    };
+    if judged.verdict == PassVerdict::Verified {
+        let note = iteration
+            .author()
+            .map(|report| if report.notes.trim().is_empty() { report.intent.clone() } else { report.notes.clone() });
+        let note = cx.secrets().redact(&cut(note.unwrap_or_default().trim(), MAX_NOTE)).into_owned();
+        match flip(cx, &item, &note)? {
+            Ok((sha256, items)) => {
+                settled.passes = true;
+                settled.sha256 = Some(sha256);
+                let expected = passes::flipped(&cx.state().passes().prd.items, &item);
+                settled.items = Some(items).filter(|items| *items != expected);
             }
-            Ok(_) | Err(_) => {
-                let items = passes::seen(&believed).map_err(EngineError::Internal)?;
-                let touched = if touched.is_empty() { vec!["its words".to_owned()] } else { touched };
-                Ok(PrdRead { theirs, touched, ..self.as_read(when, &believed, items)? })
-            }
+            Err(problem) => settled.problem = Some(problem),
         }
     }
+    crate::journal::failpoint("item");
+    ledger::write(cx, &judged, &settled)?;
+    cx.record(settled).await
+}
 
-    /// Keeps what was found, without what must stay secret.
-    fn keep(&self, bytes: &[u8]) -> Result<Digest, EngineError> {
-        Ok(self.session.blobs.put(&self.secrets().redact_bytes(bytes))?)
+/// Says in the file that the item passes. The inner error is a reason for people; then nothing was written.
+#[allow(clippy::type_complexity)]
+fn flip(cx: &Context<'_>, id: &str, note: &str) -> Result<Result<(Digest, Vec<ItemSeen>), String>, EngineError> {
+    let base = believed_prd(cx)?;
+    let chosen_from = cx.state().passes().prd.chosen_from;
+    let before = chosen_from.map(|digest| cx.blobs().get(&digest)).transpose()?;
+    let before = before.and_then(|bytes| Prd::read(&bytes).ok());
+    let asked = before.as_ref().and_then(|prd| prd.item(id));
+    if asked.zip(base.item(id)).is_none_or(|(asked, now)| !now.asks_the_same(asked)) {
+        return Ok(Err(format!("what {id} asks for was changed while it was worked on")));
     }
-
-    pub(super) async fn restore_prd(&mut self) -> Result<(), EngineError> {
-        let believed = self.believed_prd()?;
-        if let Some(theirs) = self.session.state.passes().prd.theirs {
-            let theirs = self.session.blobs.get(&theirs)?;
-            self.ledger_replace(THEIRS, &String::from_utf8_lossy(&theirs))?;
-        }
-        let path = self.prd_path();
-        document::replace(&self.session.workspace, &path, believed.text().as_bytes(), &people::protected())
-            .map_err(|why| EngineError::usage(format!("{path} cannot be put back: {why}"), "mend it, then resume"))?;
-        self.record(unchanged(ReadWhen::Restored)).await
-    }
-
-    /// Writes what the judged pass of this iteration means for its item.
-    pub(super) async fn settle_item(&mut self) -> Result<(), EngineError> {
-        let state = &self.session.state;
-        let missing = || EngineError::Internal("no judged pass is to be settled".to_owned());
-        let iteration = state.current.as_ref().ok_or_else(missing)?;
-        let judged = state.passes().judged_in(iteration.number()).ok_or_else(missing)?.clone();
-        let item = judged.subject.clone().ok_or_else(missing)?;
-        let mut settled = ItemSettled {
-            iteration: judged.iteration,
-            item: item.clone(),
-            passes: false,
-            sha256: None,
-            items: None,
-            problem: None,
-        };
-        if judged.verdict == PassVerdict::Verified {
-            let note = iteration.author().map(|report| {
-                if report.notes.trim().is_empty() { report.intent.clone() } else { report.notes.clone() }
-            });
-            let note = self.secrets().redact(&cut(note.unwrap_or_default().trim(), MAX_NOTE)).into_owned();
-            match self.flip(&item, &note)? {
-                Ok((sha256, items)) => {
-                    settled.passes = true;
-                    settled.sha256 = Some(sha256);
-                    let expected = passes::flipped(&self.session.state.passes().prd.items, &item);
-                    settled.items = Some(items).filter(|items| *items != expected);
-                }
-                Err(problem) => settled.problem = Some(problem),
-            }
-        }
-        crate::journal::failpoint("item");
-        self.write_ledger(&judged, &settled)?;
-        self.record(settled).await
-    }
-
-    /// Says in the file that the item passes. The inner error is a reason for people; then nothing was written.
-    #[allow(clippy::type_complexity)]
-    fn flip(&self, id: &str, note: &str) -> Result<Result<(Digest, Vec<ItemSeen>), String>, EngineError> {
-        let base = self.believed_prd()?;
-        let chosen_from = self.session.state.passes().prd.chosen_from;
-        let before = chosen_from.map(|digest| self.session.blobs.get(&digest)).transpose()?;
-        let before = before.and_then(|bytes| Prd::read(&bytes).ok());
-        let asked = before.as_ref().and_then(|prd| prd.item(id));
-        if asked.zip(base.item(id)).is_none_or(|(asked, now)| !now.asks_the_same(asked)) {
+    let change = Change { passes: Some(true), note: Some(note.to_owned()).filter(|note| !note.is_empty()) };
+    let ours = match base.with_item(id, &change).map(|text| Prd::read(text.as_bytes())) {
+        Ok(Ok(ours)) => ours,
+        Ok(Err(e)) => return Ok(Err(e.to_string())),
+        Err(e) => return Ok(Err(e.to_string())),
+    };
+    let theirs = match prd_bytes(cx) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return Ok(Err(format!("{} is gone", prd_path(cx)))),
+        Err(why) => return Ok(Err(why)),
+    };
+    // It says so already: a person wrote it, or this engine before it died.
+    let is_said = |prd: &Prd| {
+        let (now, was) = (prd.item(id), base.item(id));
+        now.zip(was).is_some_and(|(now, was)| now.passes && now.asks_the_same(was))
+    };
+    let said = Prd::read(&theirs).ok().filter(is_said).map(|prd| prd.text().to_owned());
+    let merged = match said {
+        Some(text) => Ok(prd::Merged { text, asks_differently: false }),
+        None => prd::merge(&base, &ours, &theirs),
+    };
+    let merged = match merged {
+        Ok(merged) if merged.asks_differently => {
             return Ok(Err(format!("what {id} asks for was changed while it was worked on")));
         }
-        let change = Change { passes: Some(true), note: Some(note.to_owned()).filter(|note| !note.is_empty()) };
-        let ours = match base.with_item(id, &change).map(|text| Prd::read(text.as_bytes())) {
-            Ok(Ok(ours)) => ours,
-            Ok(Err(e)) => return Ok(Err(e.to_string())),
-            Err(e) => return Ok(Err(e.to_string())),
-        };
-        let theirs = match self.prd_bytes() {
-            Ok(Some(bytes)) => bytes,
-            Ok(None) => return Ok(Err(format!("{} is gone", self.prd_path()))),
-            Err(why) => return Ok(Err(why)),
-        };
-        // It says so already: a person wrote it, or this engine before it died.
-        let is_said = |prd: &Prd| {
-            let (now, was) = (prd.item(id), base.item(id));
-            now.zip(was).is_some_and(|(now, was)| now.passes && now.asks_the_same(was))
-        };
-        let said = Prd::read(&theirs).ok().filter(is_said).map(|prd| prd.text().to_owned());
-        let merged = match said {
-            Some(text) => Ok(prd::Merged { text, asks_differently: false }),
-            None => prd::merge(&base, &ours, &theirs),
-        };
-        let merged = match merged {
-            Ok(merged) if merged.asks_differently => {
-                return Ok(Err(format!("what {id} asks for was changed while it was worked on")));
-            }
-            Ok(merged) => merged.text,
-            Err(why) => return Ok(Err(why.to_string())),
-        };
-        if self.secrets().betrayed_by(merged.as_bytes(), Scope::Known) {
-            return Ok(Err("the file holds a value that must stay secret: take it out".to_owned()));
-        }
-        if theirs != merged.as_bytes() {
-            let path = self.prd_path();
-            let written = document::replace(&self.session.workspace, &path, merged.as_bytes(), &people::protected());
-            if let Err(why) = written {
-                return Ok(Err(why));
-            }
-        }
-        let sha256 = self.session.blobs.put(merged.as_bytes())?;
-        let items = match Prd::read(merged.as_bytes()).map_err(|e| e.to_string()).and_then(|prd| passes::seen(&prd)) {
-            Ok(items) => items,
-            Err(why) => return Ok(Err(why)),
-        };
-        // What somebody else flipped meanwhile is heard between the iterations, not here.
-        let known = &self.session.state.passes().prd;
-        let items = items.into_iter().map(|item| {
-            let passes = item.id == id || known.item(&item.id).is_some_and(|known| known.passes);
-            ItemSeen { passes: item.passes && passes, ..item }
-        });
-        Ok(Ok((sha256, items.collect())))
+        Ok(merged) => merged.text,
+        Err(why) => return Ok(Err(why.to_string())),
+    };
+    if cx.secrets().betrayed_by(merged.as_bytes(), Scope::Known) {
+        return Ok(Err("the file holds a value that must stay secret: take it out".to_owned()));
     }
+    if theirs != merged.as_bytes() {
+        let path = prd_path(cx);
+        let written = document::replace(cx.workspace(), &path, merged.as_bytes(), &protected());
+        if let Err(why) = written {
+            return Ok(Err(why));
+        }
+    }
+    let sha256 = cx.blobs().put(merged.as_bytes())?;
+    let items = match Prd::read(merged.as_bytes()).map_err(|e| e.to_string()).and_then(|prd| passes::seen(&prd)) {
+        Ok(items) => items,
+        Err(why) => return Ok(Err(why)),
+    };
+    // What somebody else flipped meanwhile is heard between the iterations, not here.
+    let known = &cx.state().passes().prd;
+    let items = items.into_iter().map(|item| {
+        let passes = item.id == id || known.item(&item.id).is_some_and(|known| known.passes);
+        ItemSeen { passes: item.passes && passes, ..item }
+    });
+    Ok(Ok((sha256, items.collect())))
+}
 
-    /// What agents may not write where there are items: the file, the log, the progress.
-    pub(super) fn items_guarded(&self) -> Vec<PathBuf> {
-        let state = &self.session.state;
-        state.playbook().guarded_from_checks(state.loop_file()).into_iter().map(PathBuf::from).collect()
+/// What an author or a critic of a pass is told beside the capsule and the diff.
+pub(super) fn pass_brief(cx: &Context<'_>, role: Role) -> Result<String, EngineError> {
+    let state = cx.state();
+    let Some(iteration) = &state.current else { return Ok(String::new()) };
+    let chosen = state.passes().chosen_in(iteration.number());
+    let subject = chosen.map(|chosen| chosen.item.as_str());
+    let mut text = String::new();
+    if let Some(chosen) = chosen {
+        let prd = believed_prd(cx)?;
+        if let Some(item) = prd.item(&chosen.item) {
+            text.push_str("\nITEM\n");
+            text.push_str(&ledger::item_brief(item, chosen.pass));
+        }
     }
-
-    /// What an author or a critic of a pass is told beside the capsule and the diff.
-    pub(super) fn pass_brief(&self, role: Role) -> Result<String, EngineError> {
-        let state = &self.session.state;
-        let Some(iteration) = &state.current else { return Ok(String::new()) };
-        let chosen = state.passes().chosen_in(iteration.number());
-        let subject = chosen.map(|chosen| chosen.item.as_str());
-        let mut text = String::new();
-        if let Some(chosen) = chosen {
-            let prd = self.believed_prd()?;
-            if let Some(item) = prd.item(&chosen.item) {
-                text.push_str("\nITEM\n");
-                text.push_str(&ledger::item_brief(item, chosen.pass));
-            }
+    let last = state.passes().of(subject).rfind(|judged| judged.iteration < iteration.number());
+    if let (true, Some(last)) = (role != Role::Critic, last) {
+        text.push_str("\nLAST_PASS\n");
+        text.push_str(&ledger::last_pass(last));
+        let earlier = state.done.iter().find(|done| done.number() == last.iteration);
+        for (name, result) in earlier.iter().flat_map(|done| measure::failed_checks(state, done)) {
+            text.push_str(&format!("\nOUTPUT OF {name}\n"));
+            text.push_str(&excerpt::of_blob(cx.blobs(), result.map(|result| result.output), ledger::MAX_OUTPUT)?);
         }
-        let last = state.passes().of(subject).rfind(|judged| judged.iteration < iteration.number());
-        if let (true, Some(last)) = (role != Role::Critic, last) {
-            text.push_str("\nLAST_PASS\n");
-            text.push_str(&ledger::last_pass(last));
-            let earlier = state.done.iter().find(|done| done.number() == last.iteration);
-            for (name, result) in earlier.iter().flat_map(|done| measure::failed_checks(state, done)) {
-                text.push_str(&format!("\nOUTPUT OF {name}\n"));
-                text.push_str(&self.excerpt(result.map(|result| result.output), ledger::MAX_OUTPUT)?);
-            }
-        }
-        if let (true, Some(hint)) = (role != Role::Critic, passes::hint(state, subject)) {
-            text.push_str("\nHINT OF THE OPERATOR\n");
-            text.push_str(hint);
-            text.push('\n');
-        }
-        Ok(text)
     }
+    if let (true, Some(hint)) = (role != Role::Critic, passes::hint(state, subject)) {
+        text.push_str("\nHINT OF THE OPERATOR\n");
+        text.push_str(hint);
+        text.push('\n');
+    }
+    Ok(text)
 }
 
 fn unchanged(when: ReadWhen) -> PrdRead {

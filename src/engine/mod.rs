@@ -1,45 +1,61 @@
-//! The driver: performs effects, feeds results back as inputs, keeps nothing the journal lacks.
+//! The engine: does what the machine wants, records what came of it, keeps nothing the journal lacks.
 //!
-//! [`driver::Driver`] asks the machine what to do, does it, and records the result. [`session`] opens and
-//! creates runs. Effects live in files of their own; none of them decides anything.
+//! [`driver::Driver`] asks the machine what to do and routes it. Every effect works on a `Context`: the `Recorder`, which
+//! alone reaches the journal, and the orders and stop signals that may interrupt it. Whoever makes effects has a file of
+//! its own: `calls`, `program`, `tools`, `probes`, `people`, `trees`, `git`, `evidence_files`, and those of the playbooks.
+//! None of them decides anything. [`session`] creates runs and opens them again.
 
-mod agents;
 mod ask;
 mod asking;
+mod attempt;
 pub mod backends;
+mod calls;
 pub mod claim;
 pub mod command;
+mod confine;
+mod context;
 pub mod control;
 pub mod conversation;
+pub mod declaration;
 mod diff;
 pub mod driver;
 pub mod error;
-mod finish;
+mod evidence_files;
+mod excerpt;
+pub mod genesis;
 mod git;
 pub mod host;
 pub mod hub;
 mod items;
+mod iteration;
 pub mod keys;
 mod learn;
 pub mod means;
+mod northstar;
 pub mod observer;
 pub mod offer;
 pub mod offline;
+mod opening;
+mod orders;
 mod people;
 pub mod places;
 mod probes;
 pub mod program;
 mod protect;
 pub mod rate;
+pub mod recorded;
+mod recorder;
 pub mod remembered;
 pub mod resources;
+pub mod seal;
 pub mod secrecy;
 pub mod session;
+mod setup;
 pub mod signals;
 pub mod signer;
 mod spend;
 mod tools;
+mod trees;
 mod value;
 mod waiting;
 pub mod wire;
-mod workspace;

@@ -6,7 +6,7 @@
 //! say to each other is in [`wire`], and [`client`] is the other end.
 //!
 //! Invariants: who does not know the token learns nothing; a tool that is not listed is not called; ids are
-//! ours; everything is bounded; when the [`Shelf`] is dropped its socket is gone and nobody waits for an answer.
+//! ours; everything is bounded; when the [`ToolServer`] is dropped its socket is gone and nobody waits for an answer.
 
 pub mod client;
 pub mod wire;
@@ -29,7 +29,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use crate::agent::program::Offer;
 
 pub use wire::{Answer, ToolSpecJson};
-use wire::{FromServer, FromShelf, Hello, MAX_LINE, PROTOCOL, Received, read_line, write_line};
+use wire::{FromClient, FromServer, Hello, MAX_LINE, PROTOCOL, Received, read_line, write_line};
 
 /// The variable that names the socket.
 pub const SOCKET_VAR: &str = "NIGHTLOOP_TOOLS";
@@ -61,7 +61,7 @@ pub struct Call {
 
 /// A listening socket for the tools of one call. Dropping it removes the socket and refuses who waits.
 #[derive(Debug)]
-pub struct Shelf {
+pub struct ToolServer {
     socket: PathBuf,
     token: String,
     refused: Arc<AtomicU64>,
@@ -70,7 +70,7 @@ pub struct Shelf {
     _folder: tempfile::TempDir,
 }
 
-impl Shelf {
+impl ToolServer {
     /// Listens in a fresh private folder under `dir`. Needs a tokio runtime, whichever kind.
     pub fn open(dir: &Path, tools: Vec<ToolSpecJson>, calls: mpsc::Sender<Call>) -> io::Result<Self> {
         let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
@@ -78,7 +78,7 @@ impl Shelf {
         if names.len() != tools.len() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "two tools have the same name"));
         }
-        let welcome = wire::line(&FromShelf::Tools(tools))?;
+        let welcome = wire::line(&FromServer::Tools(tools))?;
         if welcome.len() > MAX_LINE {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the list of tools is too long to be offered"));
         }
@@ -89,7 +89,7 @@ impl Shelf {
         let listener = UnixListener::bind(&socket)?;
         std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600))?;
         let refused = Arc::new(AtomicU64::new(0));
-        let house = Arc::new(House {
+        let shared = Arc::new(Shared {
             token: token.clone(),
             names,
             welcome,
@@ -98,7 +98,7 @@ impl Shelf {
             numbers: AtomicU64::new(0),
             in_flight: Arc::new(Semaphore::new(MAX_CALLS)),
         });
-        let listening = runtime.spawn(house.receive(listener)).abort_handle();
+        let listening = runtime.spawn(shared.receive(listener)).abort_handle();
         Ok(Self { socket, token, refused, listening, _folder: folder })
     }
 
@@ -125,7 +125,7 @@ impl Shelf {
     }
 }
 
-impl Drop for Shelf {
+impl Drop for ToolServer {
     fn drop(&mut self) {
         // The task owns the listener and every connection: they close with it.
         self.listening.abort();
@@ -166,7 +166,7 @@ fn same(ours: &str, theirs: &str) -> bool {
 }
 
 /// What every connection shares.
-struct House {
+struct Shared {
     token: String,
     names: BTreeSet<String>,
     welcome: Vec<u8>,
@@ -176,25 +176,25 @@ struct House {
     in_flight: Arc<Semaphore>,
 }
 
-impl House {
+impl Shared {
     async fn receive(self: Arc<Self>, listener: UnixListener) {
         let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        let mut guests = JoinSet::new();
+        let mut connections = JoinSet::new();
         loop {
             tokio::select! {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => {
-                        let (house, place) = (self.clone(), room.clone().try_acquire_owned());
+                        let (listener, place) = (self.clone(), room.clone().try_acquire_owned());
                         match place {
                             Ok(place) => {
-                                guests.spawn(async move {
-                                    house.host(stream).await;
+                                connections.spawn(async move {
+                                    listener.host(stream).await;
                                     drop(place);
                                 });
                             }
                             // Said without waiting: a fresh socket has room for a line.
                             Err(_) => {
-                                let why = wire::line(&FromShelf::Refused("too many connections".to_owned()));
+                                let why = wire::line(&FromServer::Refused("too many connections".to_owned()));
                                 let _ = why.and_then(|line| stream.try_write(&line));
                             }
                         }
@@ -202,7 +202,7 @@ impl House {
                     // Out of file descriptors, most likely: later is better than never.
                     Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
                 },
-                Some(_) = guests.join_next() => {}
+                Some(_) = connections.join_next() => {}
             }
         }
     }
@@ -216,7 +216,7 @@ impl House {
         let hello = tokio::time::timeout(HELLO_TIME, read_line(&mut reader)).await;
         let Ok(Ok(Received::Line(hello))) = hello else { return };
         if let Err(why) = self.admit(ours, &hello) {
-            let _ = say(&mut writer, &FromShelf::Refused(why.to_owned())).await;
+            let _ = say(&mut writer, &FromServer::Refused(why.to_owned())).await;
             return;
         }
         if send(&mut writer, &self.welcome).await.is_ok() {
@@ -237,7 +237,7 @@ impl House {
     }
 
     async fn serve(self: Arc<Self>, mut reader: BufReader<OwnedReadHalf>, mut writer: OwnedWriteHalf) {
-        let (answers, mut answered) = mpsc::channel::<FromShelf>(MAX_CALLS);
+        let (answers, mut answered) = mpsc::channel::<FromServer>(MAX_CALLS);
         let telling = async {
             while let Some(answer) = answered.recv().await {
                 if say(&mut writer, &answer).await.is_err() {
@@ -250,19 +250,19 @@ impl House {
             let mut calls = JoinSet::new();
             while let Ok(Received::Line(line)) = read_line(&mut reader).await {
                 while calls.try_join_next().is_some() {}
-                let Ok(FromServer::Call { n, name, input }) = serde_json::from_slice(&line) else { break };
-                let (house, answers) = (self.clone(), answers.clone());
+                let Ok(FromClient::Call { n, name, input }) = serde_json::from_slice(&line) else { break };
+                let (listener, answers) = (self.clone(), answers.clone());
                 match self.in_flight.clone().try_acquire_owned() {
                     Ok(place) => {
                         calls.spawn(async move {
-                            let answer = house.call(name, input).await;
+                            let answer = listener.call(name, input).await;
                             drop(place);
-                            let _ = answers.send(FromShelf::Answer { n, answer }).await;
+                            let _ = answers.send(FromServer::Answer { n, answer }).await;
                         });
                     }
                     Err(_) => {
                         let why = format!("refused: {MAX_CALLS} calls are being run; wait for one to end");
-                        let _ = answers.send(FromShelf::Answer { n, answer: Answer::error(why) }).await;
+                        let _ = answers.send(FromServer::Answer { n, answer: Answer::error(why) }).await;
                     }
                 }
             }
@@ -287,7 +287,7 @@ impl House {
     }
 }
 
-async fn say(writer: &mut OwnedWriteHalf, said: &FromShelf) -> io::Result<()> {
+async fn say(writer: &mut OwnedWriteHalf, said: &FromServer) -> io::Result<()> {
     send(writer, &wire::line(said)?).await
 }
 

@@ -12,10 +12,11 @@ use crate::model::ids::RunId;
 
 use super::claim::Claim;
 use super::error::EngineError;
-use super::finish;
+use super::genesis;
 use super::places::StateRoot;
+use super::recorded;
 use super::remembered;
-use super::session;
+use super::seal;
 
 /// Records an answer, with the document it approves. A run that had stopped is sealed again.
 pub fn answer(
@@ -26,27 +27,27 @@ pub fn answer(
 ) -> Result<RunState, EngineError> {
     let path = root.run(run);
     let run_dir = RunDir::open(&path)?;
-    let workspace = session::workspace_of(&run_dir)?;
+    let workspace = genesis::workspace_of(&run_dir)?;
     let _claim = Claim::take(root, &workspace)?;
     let run_lock = RunLock::acquire(&path)?;
-    let (recovered, folded, _) = session::recover(root, &run_dir, &run_lock, false)?;
+    let (recovered, folded, _) = recorded::recover(root, &run_dir, &run_lock, false)?;
     let mut state = folded.ok_or_else(|| EngineError::usage("the run has no events", "start a new one"))?;
     let event = Event::from(answered);
     legal::legal(&state, &event).map_err(|why| EngineError::usage(why, "`nightloop inbox` shows what waits"))?;
     if let Some(text) = document {
         run_dir.blobs().put(text.as_bytes())?;
     }
-    session::set_seal_aside(&path, recovered.tail.next_seq)?;
+    seal::set_aside(&path, recovered.tail.next_seq)?;
     let writer = Writer::start(&run_dir, recovered.tail, Box::new(SystemClock), WriterOptions::default())?;
-    for record in writer.append_blocking(vec![session::draft(None, &event)?])? {
-        fold::apply(&mut state, &session::stamped(&record)?)?;
+    for record in writer.append_blocking(vec![recorded::draft(None, &event)?])? {
+        fold::apply(&mut state, &recorded::stamped(&record)?)?;
     }
     remembered::keep(root, &workspace, &state, &event);
     if state.halt.is_some() {
         // Another run may have written there since.
         store::archive_foreign(&workspace, run)
             .map_err(|e| EngineError::io("cannot archive other evidence", &workspace, e))?;
-        finish::seal(root, &run_dir, &workspace, &state, writer.head())?;
+        seal::seal(root, &run_dir, &workspace, &state, writer.head())?;
     }
     writer.close()?;
     Ok(state)

@@ -11,7 +11,7 @@ use crate::model::purpose::Purpose;
 use crate::playbook::prompts::{self, Prompts};
 
 use super::error::EngineError;
-use super::session;
+use super::genesis;
 
 /// The operator's own files: `NIGHTLOOP_CONFIG_DIR`, else `$XDG_CONFIG_HOME/nightloop`.
 pub fn config_dir() -> Option<PathBuf> {
@@ -176,7 +176,7 @@ impl StateRoot {
         }
         // It died before it began: the one before it is the latest.
         let works_here = |run: &RunId| {
-            let found = RunDir::open(&self.run(run)).ok().and_then(|dir| session::workspace_of(&dir).ok());
+            let found = RunDir::open(&self.run(run)).ok().and_then(|dir| genesis::workspace_of(&dir).ok());
             found.is_some_and(|found| found == workspace)
         };
         self.runs().into_iter().rev().find(works_here)

@@ -15,17 +15,32 @@ use crate::model::value::Verification;
 use crate::playbook::passes;
 use crate::tool::process::{CommandSpec, End, ProcessOutcome};
 
-use super::driver::{Cutoff, Driver, Guarded};
+use super::confine;
+use super::context::{Context, Cutoff, Guarded};
 use super::error::EngineError;
+use super::secrecy;
 use super::value::scripts;
 use super::value::sweep::{self, Job};
 
 /// A measured line longer than this is no number.
 const MAX_LINE: usize = 200;
-/// How long checks may go on after the time budget is used up, at least; else a twentieth of it.
-const GRACE: Duration = Duration::from_secs(10);
 /// Removed interface items that are named in the record.
 const MAX_REMOVED: usize = 50;
+
+/// Which of a command's streams are what it showed.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Streams {
+    Both,
+    Stdout,
+}
+
+/// A claim of success is replayed whatever the clock says: its commands have just shown how long they take.
+const fn cutoff(phase: Phase) -> Cutoff {
+    match phase {
+        Phase::Baseline | Phase::Scouted | Phase::Iteration | Phase::Step(_) | Phase::Detour => Cutoff::Check,
+        Phase::Replay(_) | Phase::Gate => Cutoff::Never,
+    }
+}
 
 /// A machine without processes, memory or open files says nothing about the work. Not recorded: the probe runs again
 /// on resume.
@@ -35,266 +50,260 @@ fn enough(outcome: &ProcessOutcome) -> Result<(), EngineError> {
     Err(EngineError::Resumable { message: format!("RESOURCE_EXHAUSTED: {why}"), hint })
 }
 
-impl Driver<'_> {
-    pub(super) async fn run_probe(&mut self, phase: Phase, probe: Probe) -> Result<(), EngineError> {
-        let (argv, timeout) = self.command_of(&probe)?;
-        // After a crash the intent is already there; a check may be run again.
-        let announced = self.session.state.open_probes.contains(&(phase, probe.clone()));
-        if !announced {
-            self.record(ProbeStarted { phase, probe: probe.clone(), argv: argv.clone() }).await?;
-        }
-        let job = self.job(&probe, argv, timeout, 0)?;
-        let token = CancellationToken::new();
-        let (outcome, cut) = match self.guarded(&token, Cutoff::Probe(phase), sweep::one(job, None, &token)).await? {
-            Guarded::Done(outcome) => (outcome, false),
-            Guarded::Cut(outcome) => (outcome, true),
-            // Not recorded: it tells nothing about the workspace, and runs again on resume.
-            Guarded::Stopped(_) => return Ok(()),
-        };
-        enough(&outcome)?;
-        let outcome = self.believed(&probe, self.clean_process(outcome))?;
-        let mut result = self.probe_result(&probe, &outcome)?;
-        if probe == Probe::ApiSurface && phase == Phase::Gate {
-            result.removed_lines = self.removed_lines(&outcome)?;
-        }
-        self.record(ProbeFinished { phase, probe, result }).await?;
-        if cut {
-            self.cut_if_exhausted().await?;
-        }
-        Ok(())
+pub(super) async fn run_probe(cx: &mut Context<'_>, phase: Phase, probe: Probe) -> Result<(), EngineError> {
+    let (argv, timeout) = command_of(cx, &probe)?;
+    // After a crash the intent is already there; a check may be run again.
+    let announced = cx.state().open_probes.contains(&(phase, probe.clone()));
+    if !announced {
+        cx.record(ProbeStarted { phase, probe: probe.clone(), argv: argv.clone() }).await?;
     }
+    let job = job(cx, &probe, argv, timeout, 0)?;
+    let token = CancellationToken::new();
+    let (outcome, cut) = match cx.guarded(&token, cutoff(phase), sweep::one(job, None, &token)).await? {
+        Guarded::Done(outcome) => (outcome, false),
+        Guarded::Cut(outcome) => (outcome, true),
+        // Not recorded: it tells nothing about the workspace, and runs again on resume.
+        Guarded::Stopped(_) => return Ok(()),
+    };
+    enough(&outcome)?;
+    let outcome = believed(cx, &probe, secrecy::clean_process(cx.secrets(), outcome))?;
+    let mut result = probe_result(cx, &probe, &outcome)?;
+    if probe == Probe::ApiSurface && phase == Phase::Gate {
+        result.removed_lines = removed_lines(cx, &outcome)?;
+    }
+    cx.record(ProbeFinished { phase, probe, result }).await?;
+    if cut {
+        cx.recorder.cut_if_exhausted().await?;
+    }
+    Ok(())
+}
 
-    /// The probes of a step, all at the same time: announced together, run, recorded together in their order.
-    pub(super) async fn run_probes(&mut self, probes: Vec<Probe>) -> Result<(), EngineError> {
-        let step = self.session.state.value().step.as_ref();
-        let phase = Phase::Step(step.ok_or_else(|| EngineError::Internal("no step is open".to_owned()))?.number);
-        if probes.is_empty() {
-            return Err(EngineError::Internal("a step wants no probe to be run".to_owned()));
-        }
-        let mut announced: Vec<Event> = Vec::new();
-        let mut commands = Vec::new();
-        for probe in &probes {
-            let (argv, timeout) = self.command_of(probe)?;
-            // After a crash the intents are already there.
-            if !self.session.state.open_probes.contains(&(phase, probe.clone())) {
-                announced.push(ProbeStarted { phase, probe: probe.clone(), argv: argv.clone() }.into());
-            }
-            commands.push((argv, timeout));
-        }
-        if !announced.is_empty() {
-            self.record_all(announced).await?;
-        }
-        let jobs = probes.iter().zip(commands).enumerate();
-        let jobs: Result<Vec<Job>, EngineError> =
-            jobs.map(|(index, (probe, (argv, timeout)))| self.job(probe, argv, timeout, index)).collect();
-        let limit = Duration::from_secs(self.session.state.value_settings().sweep_seconds);
-        let token = CancellationToken::new();
-        let sweep = sweep::run(jobs?, sweep::at_once(), limit, &token);
-        let (outcomes, cut) = match self.guarded(&token, Cutoff::Probe(phase), sweep).await? {
-            Guarded::Done(outcomes) => (outcomes, false),
-            Guarded::Cut(outcomes) => (outcomes, true),
-            // Not recorded: it tells nothing about the workspace, and runs again on resume.
-            Guarded::Stopped(_) => return Ok(()),
-        };
-        outcomes.iter().try_for_each(enough)?;
-        let mut finished = Vec::new();
-        for (probe, outcome) in probes.into_iter().zip(outcomes) {
-            let outcome = self.believed(&probe, self.clean_process(outcome))?;
-            let result = self.probe_result(&probe, &outcome)?;
-            finished.push(ProbeFinished { phase, probe, result }.into());
-        }
-        self.record_all(finished).await?;
-        if cut {
-            self.cut_if_exhausted().await?;
-        }
-        Ok(())
+/// The probes of a step, all at the same time: announced together, run, recorded together in their order.
+pub(super) async fn run_probes(cx: &mut Context<'_>, probes: Vec<Probe>) -> Result<(), EngineError> {
+    let step = cx.state().value().step.as_ref();
+    let phase = Phase::Step(step.ok_or_else(|| EngineError::Internal("no step is open".to_owned()))?.number);
+    if probes.is_empty() {
+        return Err(EngineError::Internal("a step wants no probe to be run".to_owned()));
     }
-
-    fn command_of(&self, probe: &Probe) -> Result<(Vec<String>, Duration), EngineError> {
-        let command = self.probe_command(probe)?;
-        command.ok_or_else(|| EngineError::Internal(format!("no command for {}", probe.name())))
-    }
-
-    /// A probe made ready: its script is what was recorded, and it shares no port and no folder with its neighbours.
-    fn job(&self, probe: &Probe, argv: Vec<String>, timeout: Duration, index: usize) -> Result<Job, EngineError> {
-        let cannot = |why: String| Ok(Job { spec: Err(why), data: None });
-        if let Some(verification) = self.verification_of(probe) {
-            let script = self.session.blobs.get(&verification.script)?;
-            if let Err(why) = scripts::restore(&self.session.workspace, verification, &script) {
-                return cannot(format!("its script cannot be put back: {why}"));
-            }
+    let mut announced: Vec<Event> = Vec::new();
+    let mut commands = Vec::new();
+    for probe in &probes {
+        let (argv, timeout) = command_of(cx, probe)?;
+        // After a crash the intents are already there.
+        if !cx.state().open_probes.contains(&(phase, probe.clone())) {
+            announced.push(ProbeStarted { phase, probe: probe.clone(), argv: argv.clone() }.into());
         }
-        // An agent wrote this command into the plan: the rules hold for what is run on its word, too.
-        if let Probe::Task(_) = probe
-            && let Err(why) = self.permitted(&argv)
-        {
-            return cannot(why);
-        }
-        let mut spec = CommandSpec::new(argv, &self.session.workspace, self.session.state.run().as_str());
-        spec.timeout = timeout;
-        spec.confinement = self.check_confinement()?;
-        let data = match probe {
-            Probe::Verification(_) | Probe::Task(_) => match self.data_folder() {
-                Ok(data) => Some(data),
-                Err(error) => return cannot(format!("it has no folder for its data: {error}")),
-            },
-            Probe::Criterion(_)
-            | Probe::Item(_)
-            | Probe::Detour(_)
-            | Probe::Residual
-            | Probe::Metric(_)
-            | Probe::SubGoal
-            | Probe::Security
-            | Probe::SecurityVersion
-            | Probe::ApiSurface => None,
-        };
-        spec.env = data.iter().flat_map(|data| sweep::surroundings(index, data)).collect();
-        Ok(Job { spec: Ok(spec), data })
+        commands.push((argv, timeout));
     }
-
-    /// A fresh folder that the command and we can see, and nobody else.
-    fn data_folder(&self) -> std::io::Result<tempfile::TempDir> {
-        let place = self.session.sandbox.shared_folder().unwrap_or_else(std::env::temp_dir);
-        tempfile::Builder::new().prefix("nightloop-data-").tempdir_in(place)
+    if !announced.is_empty() {
+        cx.record_all(announced).await?;
     }
-
-    fn verification_of(&self, probe: &Probe) -> Option<&Verification> {
-        let Probe::Verification(id) = probe else { return None };
-        self.session.state.value().verifications.get(id)
+    let jobs = probes.iter().zip(commands).enumerate();
+    let jobs: Result<Vec<Job>, EngineError> =
+        jobs.map(|(index, (probe, (argv, timeout)))| job(cx, probe, argv, timeout, index)).collect();
+    let limit = Duration::from_secs(cx.state().value_settings().sweep_seconds);
+    let token = CancellationToken::new();
+    let sweep = sweep::run(jobs?, sweep::at_once(), limit, &token);
+    let (outcomes, cut) = match cx.guarded(&token, cutoff(phase), sweep).await? {
+        Guarded::Done(outcomes) => (outcomes, false),
+        Guarded::Cut(outcomes) => (outcomes, true),
+        // Not recorded: it tells nothing about the workspace, and runs again on resume.
+        Guarded::Stopped(_) => return Ok(()),
+    };
+    outcomes.iter().try_for_each(enough)?;
+    let mut finished = Vec::new();
+    for (probe, outcome) in probes.into_iter().zip(outcomes) {
+        let outcome = believed(cx, &probe, secrecy::clean_process(cx.secrets(), outcome))?;
+        let result = probe_result(cx, &probe, &outcome)?;
+        finished.push(ProbeFinished { phase, probe, result }.into());
     }
-
-    /// What a script showed counts only if it is still the script that was to be run.
-    fn believed(&self, probe: &Probe, outcome: ProcessOutcome) -> Result<ProcessOutcome, EngineError> {
-        let Some(verification) = self.verification_of(probe) else { return Ok(outcome) };
-        let script = self.session.blobs.get(&verification.script)?;
-        Ok(match scripts::restore(&self.session.workspace, verification, &script) {
-            Ok(false) => outcome,
-            Ok(true) | Err(_) => {
-                let why = "its script was changed while it ran, so what it showed does not count";
-                ProcessOutcome { end: End::NotStarted(why.to_owned()), ..outcome }
-            }
-        })
+    cx.record_all(finished).await?;
+    if cut {
+        cx.recorder.cut_if_exhausted().await?;
     }
+    Ok(())
+}
 
-    /// What is left of the time budget, and a grace in which the last state can still be measured. A claim of
-    /// success is replayed whatever the clock says: its commands have just shown how long they take.
-    pub(super) fn probe_limit(&self, phase: Phase) -> Option<Duration> {
-        match phase {
-            Phase::Baseline | Phase::Scouted | Phase::Iteration | Phase::Step(_) | Phase::Detour => {
-                let limit = self.session.state.limits.max_total_seconds;
-                let left = (limit * 1_000).saturating_sub(self.spent_now().millis);
-                let past = self.spent_now().millis.saturating_sub(limit * 1_000);
-                let grace = (GRACE.as_millis() as u64).max(limit / 20 * 1_000).saturating_sub(past);
-                Some(Duration::from_millis(left.saturating_add(grace)))
-            }
-            Phase::Replay(_) | Phase::Gate => None,
+fn command_of(cx: &Context<'_>, probe: &Probe) -> Result<(Vec<String>, Duration), EngineError> {
+    let command = probe_command(cx, probe)?;
+    command.ok_or_else(|| EngineError::Internal(format!("no command for {}", probe.name())))
+}
+
+/// A probe made ready: its script is what was recorded, and it shares no port and no folder with its neighbours.
+fn job(
+    cx: &Context<'_>,
+    probe: &Probe,
+    argv: Vec<String>,
+    timeout: Duration,
+    index: usize,
+) -> Result<Job, EngineError> {
+    let cannot = |why: String| Ok(Job { spec: Err(why), data: None });
+    if let Some(verification) = verification_of(cx, probe) {
+        let script = cx.blobs().get(&verification.script)?;
+        if let Err(why) = scripts::restore(cx.workspace(), verification, &script) {
+            return cannot(format!("its script cannot be put back: {why}"));
         }
     }
-
-    /// `None`: there is nothing to run for it.
-    fn probe_command(&self, probe: &Probe) -> Result<Option<(Vec<String>, Duration)>, EngineError> {
-        let Some(verification) = self.verification_of(probe) else { return Ok(self.declared_command(probe)) };
-        let script = self.session.blobs.get(&verification.script)?;
-        let seconds = self.session.state.value_settings().script_seconds;
-        Ok(Some((scripts::argv(verification, &script), Duration::from_secs(seconds))))
+    // An agent wrote this command into the plan: the rules hold for what is run on its word, too.
+    if let Probe::Task(_) = probe
+        && let Err(why) = confine::permitted(&cx.rules, &argv)
+    {
+        return cannot(why);
     }
+    let mut spec = CommandSpec::new(argv, cx.workspace(), cx.state().run().as_str());
+    spec.timeout = timeout;
+    spec.confinement = confine::of_check(cx)?;
+    let data = match probe {
+        Probe::Verification(_) | Probe::Task(_) => match data_folder(cx) {
+            Ok(data) => Some(data),
+            Err(error) => return cannot(format!("it has no folder for its data: {error}")),
+        },
+        Probe::Criterion(_)
+        | Probe::Item(_)
+        | Probe::Detour(_)
+        | Probe::Residual
+        | Probe::Metric(_)
+        | Probe::SubGoal
+        | Probe::Security
+        | Probe::SecurityVersion
+        | Probe::ApiSurface => None,
+    };
+    spec.env = data.iter().flat_map(|data| sweep::surroundings(index, data)).collect();
+    Ok(Job { spec: Ok(spec), data })
+}
 
-    fn declared_command(&self, probe: &Probe) -> Option<(Vec<String>, Duration)> {
-        let declared = self.session.state.loop_file();
-        let seconds = |given: Option<u64>| Duration::from_secs(given.unwrap_or(DEFAULT_CHECK_SECONDS));
-        match probe {
-            Probe::Criterion(id) => {
-                let criterion = self.session.state.criteria.iter().find(|criterion| criterion.id == *id)?;
-                match &criterion.proof {
-                    Proof::Check { argv, timeout_seconds } => {
-                        Some((argv.clone(), Duration::from_secs(*timeout_seconds)))
-                    }
-                    Proof::Judged | Proof::ExitGate | Proof::Items | Proof::Verified => None,
-                }
-            }
-            Probe::Residual => {
-                let residual = declared.residual.as_ref()?;
-                Some((residual.command.clone()?, seconds(residual.timeout_seconds)))
-            }
-            Probe::Metric(id) => Some((declared.northstar.as_ref()?.measure.get(id)?.clone(), seconds(None))),
-            Probe::SubGoal => {
-                let iteration = self.session.state.current.as_ref()?;
-                Some((iteration.scout()?.sub_goal.as_ref()?.check.clone(), Duration::from_secs(60)))
-            }
-            // A script is known by what was found, not by what was declared.
-            Probe::Verification(_) => None,
-            Probe::Task(id) => {
-                let task = self.session.state.value().task(id)?;
-                let seconds = self.session.state.value_settings().script_seconds;
-                Some((task.check.clone()?, Duration::from_secs(seconds)))
-            }
-            Probe::Item(id) => {
-                let item = declared.prd().items.get(id)?;
-                Some((item.check.clone()?, seconds(item.timeout_seconds)))
-            }
-            Probe::Detour(name) => {
-                let iteration = self.session.state.current.as_ref()?;
-                let due = passes::due_detour(&self.session.state, iteration).filter(|due| due.name == *name)?;
-                Some((due.command?, seconds(due.timeout_seconds)))
-            }
-            Probe::Security => {
-                let security = declared.security.as_ref()?;
-                Some((security.command.clone(), seconds(security.timeout_seconds)))
-            }
-            Probe::SecurityVersion => {
-                Some((declared.security.as_ref()?.version_command.clone()?, Duration::from_secs(60)))
-            }
-            Probe::ApiSurface => {
-                let surface = declared.api_surface.as_ref()?;
-                Some((surface.command.clone(), seconds(surface.timeout_seconds)))
+/// A fresh folder that the command and we can see, and nobody else.
+fn data_folder(cx: &Context<'_>) -> std::io::Result<tempfile::TempDir> {
+    let place = cx.sandbox().shared_folder().unwrap_or_else(std::env::temp_dir);
+    tempfile::Builder::new().prefix("nightloop-data-").tempdir_in(place)
+}
+
+fn verification_of<'a>(cx: &'a Context<'_>, probe: &Probe) -> Option<&'a Verification> {
+    let Probe::Verification(id) = probe else { return None };
+    cx.state().value().verifications.get(id)
+}
+
+/// What a script showed counts only if it is still the script that was to be run.
+fn believed(cx: &Context<'_>, probe: &Probe, outcome: ProcessOutcome) -> Result<ProcessOutcome, EngineError> {
+    let Some(verification) = verification_of(cx, probe) else { return Ok(outcome) };
+    let script = cx.blobs().get(&verification.script)?;
+    Ok(match scripts::restore(cx.workspace(), verification, &script) {
+        Ok(false) => outcome,
+        Ok(true) | Err(_) => {
+            let why = "its script was changed while it ran, so what it showed does not count";
+            ProcessOutcome { end: End::NotStarted(why.to_owned()), ..outcome }
+        }
+    })
+}
+
+/// `None`: there is nothing to run for it.
+fn probe_command(cx: &Context<'_>, probe: &Probe) -> Result<Option<(Vec<String>, Duration)>, EngineError> {
+    let Some(verification) = verification_of(cx, probe) else { return Ok(declared_command(cx, probe)) };
+    let script = cx.blobs().get(&verification.script)?;
+    let seconds = cx.state().value_settings().script_seconds;
+    Ok(Some((scripts::argv(verification, &script), Duration::from_secs(seconds))))
+}
+
+fn declared_command(cx: &Context<'_>, probe: &Probe) -> Option<(Vec<String>, Duration)> {
+    let declared = cx.state().loop_file();
+    let seconds = |given: Option<u64>| Duration::from_secs(given.unwrap_or(DEFAULT_CHECK_SECONDS));
+    match probe {
+        Probe::Criterion(id) => {
+            let criterion = cx.state().criteria.iter().find(|criterion| criterion.id == *id)?;
+            match &criterion.proof {
+                Proof::Check { argv, timeout_seconds } => Some((argv.clone(), Duration::from_secs(*timeout_seconds))),
+                Proof::Judged | Proof::ExitGate | Proof::Items | Proof::Verified => None,
             }
         }
-    }
-
-    pub(super) fn probe_result(&self, probe: &Probe, outcome: &ProcessOutcome) -> Result<ProbeResult, EngineError> {
-        // The interface is what is printed; progress on stderr is no part of it.
-        let stderr = if *probe == Probe::ApiSurface { &[] } else { outcome.stderr.bytes.as_slice() };
-        let output = [outcome.stdout.bytes.as_slice(), stderr].concat();
-        let output_digest = self.session.blobs.put(&output)?;
-        Ok(ProbeResult {
-            end: match &outcome.end {
-                End::Exited(code) => ProbeEnd::Exited(*code),
-                End::Signaled(signal) => ProbeEnd::Signaled(*signal),
-                End::TimedOut => ProbeEnd::TimedOut,
-                End::Cancelled => ProbeEnd::Cancelled,
-                End::NotStarted(why) | End::Exhausted(why) => ProbeEnd::NotStarted(flatten(why)),
-            },
-            output: output_digest,
-            stdout_sha256: outcome.stdout.sha256,
-            output_bytes: outcome.stdout.total + outcome.stderr.total,
-            last_line: last_line(&outcome.stdout.bytes),
-            removed_lines: None,
-            signature: self.signature_of(probe, outcome, &output),
-            millis: outcome.millis,
-        })
-    }
-
-    /// Failures are compared only where that decides something.
-    fn signature_of(&self, probe: &Probe, outcome: &ProcessOutcome, output: &[u8]) -> Option<Signature> {
-        let compared =
-            self.session.state.playbook().compares_failures() && matches!(probe, Probe::Criterion(_) | Probe::Item(_));
-        (compared && outcome.end != End::Exited(0)).then(|| Signature::of_bytes(output))
-    }
-
-    /// `None`: the interface is too large to be kept whole, so nobody can say.
-    fn removed_lines(&self, after: &ProcessOutcome) -> Result<Option<Vec<String>>, EngineError> {
-        let Some(before) = self.session.state.baseline.probes.get(&Probe::ApiSurface) else { return Ok(None) };
-        let text = self.session.blobs.get(&before.output)?;
-        if after.stdout.truncated || Digest::of(&text) != before.stdout_sha256 {
-            return Ok(None);
+        Probe::Residual => {
+            let residual = declared.residual.as_ref()?;
+            Some((residual.command.clone()?, seconds(residual.timeout_seconds)))
         }
-        let lines = |bytes: &[u8]| -> BTreeSet<String> {
-            let text = String::from_utf8_lossy(bytes);
-            text.lines().map(|line| flatten(line.trim())).filter(|line| !line.is_empty()).collect()
-        };
-        let removed = lines(&text).difference(&lines(&after.stdout.bytes)).take(MAX_REMOVED).cloned().collect();
-        Ok(Some(removed))
+        Probe::Metric(id) => Some((declared.northstar.as_ref()?.measure.get(id)?.clone(), seconds(None))),
+        Probe::SubGoal => {
+            let iteration = cx.state().current.as_ref()?;
+            Some((iteration.scout()?.sub_goal.as_ref()?.check.clone(), Duration::from_secs(60)))
+        }
+        // A script is known by what was found, not by what was declared.
+        Probe::Verification(_) => None,
+        Probe::Task(id) => {
+            let task = cx.state().value().task(id)?;
+            let seconds = cx.state().value_settings().script_seconds;
+            Some((task.check.clone()?, Duration::from_secs(seconds)))
+        }
+        Probe::Item(id) => {
+            let item = declared.prd().items.get(id)?;
+            Some((item.check.clone()?, seconds(item.timeout_seconds)))
+        }
+        Probe::Detour(name) => {
+            let iteration = cx.state().current.as_ref()?;
+            let due = passes::due_detour(cx.state(), iteration).filter(|due| due.name == *name)?;
+            Some((due.command?, seconds(due.timeout_seconds)))
+        }
+        Probe::Security => {
+            let security = declared.security.as_ref()?;
+            Some((security.command.clone(), seconds(security.timeout_seconds)))
+        }
+        Probe::SecurityVersion => Some((declared.security.as_ref()?.version_command.clone()?, Duration::from_secs(60))),
+        Probe::ApiSurface => {
+            let surface = declared.api_surface.as_ref()?;
+            Some((surface.command.clone(), seconds(surface.timeout_seconds)))
+        }
     }
+}
+
+fn probe_result(cx: &Context<'_>, probe: &Probe, outcome: &ProcessOutcome) -> Result<ProbeResult, EngineError> {
+    // The interface is what is printed; progress on stderr is no part of it.
+    let streams = if *probe == Probe::ApiSurface { Streams::Stdout } else { Streams::Both };
+    let result = shown(cx, outcome, streams)?;
+    // Failures are compared only where that decides something.
+    let compared = cx.state().playbook().compares_failures() && matches!(probe, Probe::Criterion(_) | Probe::Item(_));
+    let signature = if compared && outcome.end != End::Exited(0) {
+        Some(Signature::of_bytes(&cx.blobs().get(&result.output)?))
+    } else {
+        None
+    };
+    Ok(ProbeResult { signature, ..result })
+}
+
+/// What a command showed, kept and described.
+pub(super) fn shown(cx: &Context<'_>, outcome: &ProcessOutcome, streams: Streams) -> Result<ProbeResult, EngineError> {
+    let stderr = match streams {
+        Streams::Both => outcome.stderr.bytes.as_slice(),
+        Streams::Stdout => &[],
+    };
+    let output = cx.blobs().put(&[outcome.stdout.bytes.as_slice(), stderr].concat())?;
+    Ok(ProbeResult {
+        end: match &outcome.end {
+            End::Exited(code) => ProbeEnd::Exited(*code),
+            End::Signaled(signal) => ProbeEnd::Signaled(*signal),
+            End::TimedOut => ProbeEnd::TimedOut,
+            End::Cancelled => ProbeEnd::Cancelled,
+            End::NotStarted(why) | End::Exhausted(why) => ProbeEnd::NotStarted(flatten(why)),
+        },
+        output,
+        stdout_sha256: outcome.stdout.sha256,
+        output_bytes: outcome.stdout.total + outcome.stderr.total,
+        last_line: last_line(&outcome.stdout.bytes),
+        removed_lines: None,
+        signature: None,
+        millis: outcome.millis,
+    })
+}
+
+/// `None`: the interface is too large to be kept whole, so nobody can say.
+fn removed_lines(cx: &Context<'_>, after: &ProcessOutcome) -> Result<Option<Vec<String>>, EngineError> {
+    let Some(before) = cx.state().baseline.probes.get(&Probe::ApiSurface) else { return Ok(None) };
+    let text = cx.blobs().get(&before.output)?;
+    if after.stdout.truncated || Digest::of(&text) != before.stdout_sha256 {
+        return Ok(None);
+    }
+    let lines = |bytes: &[u8]| -> BTreeSet<String> {
+        let text = String::from_utf8_lossy(bytes);
+        text.lines().map(|line| flatten(line.trim())).filter(|line| !line.is_empty()).collect()
+    };
+    let removed = lines(&text).difference(&lines(&after.stdout.bytes)).take(MAX_REMOVED).cloned().collect();
+    Ok(Some(removed))
 }
 
 fn last_line(stdout: &[u8]) -> Option<String> {

@@ -22,7 +22,6 @@ use crate::model::secret::{Scope, Secrets, Stream, looks_secret};
 use crate::tool::process::{Captured, ProcessOutcome};
 use crate::tool::registry::ToolOutcome;
 
-use super::driver::Driver;
 use super::hub::{Hub, LiveKind, LiveText};
 use super::places;
 
@@ -72,73 +71,65 @@ fn first_line(path: &Path) -> Option<String> {
     text.lines().next().map(str::to_owned)
 }
 
-impl Driver<'_> {
-    pub(super) fn secrets(&self) -> &Arc<Secrets> {
-        self.agents.secrets()
+/// What a tool did.
+pub(super) fn clean_outcome(secrets: &Secrets, outcome: ToolOutcome) -> ToolOutcome {
+    ToolOutcome {
+        text: secrets.redact(&outcome.text).into_owned(),
+        output: secrets.redact_bytes(&outcome.output).into_owned(),
+        ..outcome
     }
+}
 
-    /// What a tool did.
-    pub(super) fn clean_outcome(&self, outcome: ToolOutcome) -> ToolOutcome {
-        let secrets = self.secrets();
-        ToolOutcome {
-            text: secrets.redact(&outcome.text).into_owned(),
-            output: secrets.redact_bytes(&outcome.output).into_owned(),
-            ..outcome
-        }
+/// What a check or another command of the engine printed.
+pub(super) fn clean_process(secrets: &Secrets, outcome: ProcessOutcome) -> ProcessOutcome {
+    let clean = |stream: Captured| match secrets.redact_bytes(&stream.bytes) {
+        Cow::Borrowed(_) => stream,
+        // The digest must not vouch for a text that nobody has; of a cut stream it covers more than we have.
+        Cow::Owned(bytes) if stream.truncated => Captured { bytes, ..stream },
+        Cow::Owned(bytes) => Captured { sha256: Digest::of(&bytes), bytes, ..stream },
+    };
+    ProcessOutcome { stdout: clean(outcome.stdout), stderr: clean(outcome.stderr), ..outcome }
+}
+
+/// What a model said. The next request carries the cleaned form.
+pub(super) fn clean_reply(secrets: &Secrets, mut reply: Reply) -> Reply {
+    if secrets.is_empty() {
+        return reply;
     }
-
-    /// What a check or another command of the engine printed.
-    pub(super) fn clean_process(&self, outcome: ProcessOutcome) -> ProcessOutcome {
-        let clean = |stream: Captured| match self.secrets().redact_bytes(&stream.bytes) {
-            Cow::Borrowed(_) => stream,
-            // The digest must not vouch for a text that nobody has; of a cut stream it covers more than we have.
-            Cow::Owned(bytes) if stream.truncated => Captured { bytes, ..stream },
-            Cow::Owned(bytes) => Captured { sha256: Digest::of(&bytes), bytes, ..stream },
-        };
-        ProcessOutcome { stdout: clean(outcome.stdout), stderr: clean(outcome.stderr), ..outcome }
+    let mut message: Value = serde_json::from_str(reply.message.get()).unwrap_or_default();
+    if secrets.redact_json(&mut message)
+        && let Ok(clean) = RawValue::from_string(message.to_string())
+    {
+        reply.message = clean;
     }
-
-    /// What a model said. The next request carries the cleaned form.
-    pub(super) fn clean_reply(&self, mut reply: Reply) -> Reply {
-        let secrets = self.secrets();
-        if secrets.is_empty() {
-            return reply;
+    let known = |text: &mut String| {
+        if let Cow::Owned(clean) = secrets.redact_known(text) {
+            *text = clean;
         }
-        let mut message: Value = serde_json::from_str(reply.message.get()).unwrap_or_default();
-        if secrets.redact_json(&mut message)
-            && let Ok(clean) = RawValue::from_string(message.to_string())
-        {
-            reply.message = clean;
-        }
-        let known = |text: &mut String| {
-            if let Cow::Owned(clean) = secrets.redact_known(text) {
-                *text = clean;
-            }
-        };
-        for block in &mut reply.blocks {
-            match block {
-                Block::Text { text } | Block::Thinking { text } => known(text),
-                Block::ToolUse { id, name, input } => {
-                    known(id);
-                    known(name);
-                    match input {
-                        ToolInput::Json(value) => {
-                            secrets.redact_json(value);
-                        }
-                        ToolInput::Malformed(text) => known(text),
+    };
+    for block in &mut reply.blocks {
+        match block {
+            Block::Text { text } | Block::Thinking { text } => known(text),
+            Block::ToolUse { id, name, input } => {
+                known(id);
+                known(name);
+                match input {
+                    ToolInput::Json(value) => {
+                        secrets.redact_json(value);
                     }
+                    ToolInput::Malformed(text) => known(text),
                 }
-                Block::Other { kind } => known(kind),
             }
+            Block::Other { kind } => known(kind),
         }
-        reply.stop_details.iter_mut().chain(&mut reply.request_id).for_each(known);
-        reply
     }
+    reply.stop_details.iter_mut().chain(&mut reply.request_id).for_each(known);
+    reply
+}
 
-    /// Why a call failed.
-    pub(super) fn clean_error(&self, error: &CallError) -> String {
-        self.secrets().redact(&error.to_string()).into_owned()
-    }
+/// Why a call failed.
+pub(super) fn clean_error(secrets: &Secrets, error: &CallError) -> String {
+    secrets.redact(&error.to_string()).into_owned()
 }
 
 /// Passes on what a model writes while it writes it.
@@ -155,7 +146,7 @@ impl Speaker {
         Self { hub, call, turn, kind: LiveKind::Text, stream: Stream::new(secrets, Scope::Known) }
     }
 
-    pub(super) fn hear(&mut self, delta: Delta<'_>) {
+    pub(super) fn on_delta(&mut self, delta: Delta<'_>) {
         let (kind, text) = match delta {
             Delta::Text(text) => (LiveKind::Text, Cow::Borrowed(text)),
             Delta::Thinking(text) => (LiveKind::Thinking, Cow::Borrowed(text)),

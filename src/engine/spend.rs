@@ -12,7 +12,7 @@ use crate::model::budget::{Dimension, Exhausted};
 use crate::model::decimal::Exact;
 use crate::model::learnings::estimate_tokens;
 
-use super::backends::Setup;
+use super::setup::Setup;
 
 /// A reply shorter than this cannot hold a report: such a call would be money for nothing.
 const SHORTEST_REPLY: u32 = 256;

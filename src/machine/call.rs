@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::digest::Digest;
+use crate::model::failure::FailureClass;
 use crate::model::ids::Role;
 use crate::model::loop_file::BackendName;
 use crate::model::purpose::{Purpose, Tool};
@@ -14,6 +15,7 @@ use super::event::{
     AgentEnd, AgentStarted, CallEvent, ExtendedBecause, LlmResponded, ReplyMove, Text, ToolFinished, ToolOutcomeKind,
     ToolUse, Usage,
 };
+use super::failure::AfterFailure;
 
 /// Asked this often for a missing report, or for anything at all, then the agent's part is over.
 const MAX_REPORT_REMINDERS: u32 = 2;
@@ -30,9 +32,6 @@ pub const MAX_DENIED_IN_A_ROW: u32 = 3;
 pub const MAX_DENIED: u64 = 20;
 /// The effect class of what changes nothing.
 const READ: &str = "read";
-
-/// The class of a refusal that dropping thinking blocks can mend, once per call.
-pub const PREFIX_MISMATCH: &str = "prefix_mismatch";
 
 /// A tool call of the latest reply.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,6 +96,8 @@ pub struct CallState {
     pub used: Usage,
     /// A failure that no retry can mend.
     pub failed: Option<(String, String)>,
+    /// What was decided after the latest failed attempt; unknown in older journals.
+    pub after_failure: Option<AfterFailure>,
     /// Calls in a row that the rules or a person denied.
     pub denied: u32,
     /// The ids of all tool calls so far: a conversation with one of them twice would be refused.
@@ -150,6 +151,7 @@ impl CallState {
             session: None,
             used: Usage::default(),
             failed: None,
+            after_failure: None,
             denied: 0,
             ids: BTreeSet::new(),
             repeats_id: false,
@@ -170,15 +172,18 @@ impl CallState {
     /// Folds the events of this call.
     pub fn apply(&mut self, event: &CallEvent) {
         match event {
-            CallEvent::LlmRequested(_) => self.request_open = true,
+            CallEvent::LlmRequested(_) => {
+                self.request_open = true;
+                self.after_failure = None;
+            }
             CallEvent::LlmFailed(failed) => {
                 // A wait before any request was sent is no attempt.
                 self.attempts += u32::from(self.request_open);
-                self.faults += u32::from(failed.is_breakdown());
+                self.faults += u32::from(failed.class.is_breakdown());
                 self.request_open = false;
-                self.drop_blocks |= failed.class == PREFIX_MISMATCH;
+                self.drop_blocks |= failed.class == FailureClass::PrefixMismatch;
                 if failed.wait_millis.is_none() {
-                    self.failed = Some((failed.class.clone(), failed.message.clone()));
+                    self.failed = Some((failed.class.name().to_owned(), failed.message.clone()));
                 }
             }
             CallEvent::LlmResponded(reply) => self.take_reply(reply),

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::model::decimal::Exact;
+use crate::model::failure::FailureClass;
 use crate::model::ids::Role;
 
 use super::event::{LlmFailed, LlmRequested, LlmResponded, Usage};
@@ -121,7 +122,7 @@ impl Ledger {
                 self.rows.entry(row).or_default().add(usage, failed.cost_usd);
             }
             // It broke off before anything was counted: it may have cost its reserve.
-            None if failed.class == LlmFailed::TRANSIENT => self.lose(),
+            None if failed.class == FailureClass::Transient => self.lose(),
             None => self.open = None,
         }
     }

@@ -15,6 +15,7 @@ pub mod compose;
 pub mod document;
 pub mod entry;
 pub mod event;
+pub mod failure;
 mod family;
 pub mod fold;
 pub mod forbidden;

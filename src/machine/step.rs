@@ -15,6 +15,7 @@ use super::event::{
     BackpressureSeen, CertificateIssued, DecisionAsked, Event, GateJudged, InputRejected, NullChecked, Phase, Probe,
     ResidualMeasured, RunHalted, Signal, StateEntered,
 };
+use super::failure;
 use super::forbidden;
 use super::gate;
 use super::halt::{halt, over_budget};
@@ -41,7 +42,10 @@ pub fn step(state: &RunState, input: Input) -> Vec<Event> {
     match input {
         Input::Proceed => decide(state),
         Input::Record(event) => match legal(state, &event) {
-            Ok(()) => vec![*event],
+            Ok(()) => {
+                let follow_up = failure::follow_up(state, &event);
+                std::iter::once(*event).chain(follow_up).collect()
+            }
             Err(why) => {
                 vec![InputRejected { state: state.state, input: event.kind().to_owned(), why }.into()]
             }

@@ -15,6 +15,7 @@ pub mod decision;
 pub mod detour;
 pub mod diagnose;
 pub mod digest;
+pub mod failure;
 pub mod fraction;
 pub mod gate_report;
 pub mod glow;

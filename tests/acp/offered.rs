@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use nightloop::engine::offer::{Answer, Shelf, ToolSpecJson};
+use nightloop::engine::offer::{Answer, ToolServer, ToolSpecJson};
 use nightloop::model::purpose::Tool;
 use nightloop::model::report::{Report, schema};
 use tokio::sync::mpsc;
@@ -19,7 +19,7 @@ async fn a_report_arrives_through_our_own_server() {
         description: "Hands in.".into(),
         input_schema: schema(Tool::SubmitSolverReport),
     };
-    let shelf = Shelf::open(dir.path(), vec![tool], calls).unwrap();
+    let shelf = ToolServer::open(dir.path(), vec![tool], calls).unwrap();
     let mut task = task(dir.path(), "Write done.txt.");
     task.offer = Some(shelf.offer(Path::new(env!("CARGO_BIN_EXE_nightloop"))));
     let engine = tokio::spawn(async move {

@@ -9,7 +9,7 @@ use nightloop::agent::rehearsal::{RecordedRequest, Script, Server, Speed};
 use nightloop::engine::backends::Agents;
 use nightloop::engine::conversation::{self, Messages};
 use nightloop::engine::rate::{self, RateGate};
-use nightloop::engine::session::fold_record;
+use nightloop::engine::recorded::fold_record;
 use nightloop::journal::{self, RunDir};
 use nightloop::machine::call::CallTodo;
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ mod client;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use nightloop::engine::offer::{Answer, Call, Shelf, ToolSpecJson};
+use nightloop::engine::offer::{Answer, Call, ToolServer, ToolSpecJson};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -24,7 +24,7 @@ fn tool(name: &str) -> ToolSpecJson {
 
 /// A shelf whose `echo` answers, whose `fail` fails, and whose `wait` never answers.
 struct World {
-    shelf: Option<Shelf>,
+    shelf: Option<ToolServer>,
     _dir: tempfile::TempDir,
 }
 
@@ -32,7 +32,7 @@ impl World {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (calls, mut called) = mpsc::channel::<Call>(8);
-        let shelf = Shelf::open(dir.path(), ["echo", "fail", "wait"].map(tool).to_vec(), calls).unwrap();
+        let shelf = ToolServer::open(dir.path(), ["echo", "fail", "wait"].map(tool).to_vec(), calls).unwrap();
         tokio::spawn(async move {
             let mut waiting = Vec::new();
             while let Some(Call { id, name, input, reply }) = called.recv().await {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use nightloop::engine::session;
+use nightloop::engine::recorded;
 use nightloop::evidence::verify::{RenderedPlace, Verdict, verify};
 use nightloop::journal::{self, RunDir};
 
@@ -12,7 +12,7 @@ fn ends_well(name: &str, place: &RenderedPlace) {
     let run_dir = RunDir::open(&fixtures().join(name)).unwrap();
     let mut folded = None;
     for record in journal::read(&run_dir) {
-        session::fold_record(&mut folded, &record.unwrap()).unwrap();
+        recorded::fold_record(&mut folded, &record.unwrap()).unwrap();
     }
     let state = folded.unwrap();
     assert!(state.halt.is_some(), "{name} has an end");

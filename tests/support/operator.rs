@@ -12,7 +12,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use nightloop::console::cmd::{Cmd, Load};
 use nightloop::console::feed::Update;
 use nightloop::console::keymap::Keymap;
-use nightloop::console::load::Shelf;
+use nightloop::console::load::RunFiles;
 use nightloop::console::model::{Model, Screen};
 use nightloop::console::scene::{Link, millis_of};
 use nightloop::console::scrub::scrub;
@@ -40,7 +40,7 @@ pub fn fixtures() -> PathBuf {
 pub struct Recorded {
     pub events: Vec<Update>,
     pub dir: PathBuf,
-    shelf: Shelf,
+    shelf: RunFiles,
 }
 
 impl Recorded {
@@ -56,7 +56,7 @@ impl Recorded {
         let mut events = source.updates.blocking_recv().unwrap();
         events.retain(|update| matches!(update, Update::Event { .. }));
         let run_dir = RunDir::open(dir).unwrap();
-        let shelf = Shelf { root: machine(), run: Some((source.run, run_dir, dir.join("workspace"))) };
+        let shelf = RunFiles { root: machine(), run: Some((source.run, run_dir, dir.join("workspace"))) };
         Self { events, dir: dir.to_owned(), shelf }
     }
 
@@ -128,7 +128,7 @@ pub struct Operator {
     pub asked: Vec<Cmd>,
     /// Things to read wait here instead of being read at once.
     pub slow: Option<Vec<Load>>,
-    shelf: Option<Shelf>,
+    shelf: Option<RunFiles>,
 }
 
 impl Operator {

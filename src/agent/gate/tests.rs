@@ -1,8 +1,9 @@
 //! The rules one by one, any order of events, and a night of many runs.
 
 use super::super::error::CallError;
-use super::super::retry::{self, RetryClass};
+use super::super::retry;
 use super::*;
+use crate::model::failure::{self, FailureClass};
 use jiff::Timestamp;
 use proptest::prelude::*;
 
@@ -203,14 +204,15 @@ fn a_day_of_storms_ends_well_and_nobody_comes_early() {
                         Err(error) => {
                             let class = retry::classify(error);
                             match class {
-                                RetryClass::RateLimited | RetryClass::Overloaded => {
+                                FailureClass::RateLimited | FailureClass::Overloaded => {
                                     shared.refused(ticket, error.retry_after(), now);
                                 }
                                 _ => shared.close(ticket),
                             }
                             run.1 += 1;
-                            let wait = retry::delay(class, run.1, error.retry_after(), random(&mut seed));
-                            run.0 = now + u64::try_from(wait.expect("storms are waited out").as_millis()).unwrap();
+                            let after = error.retry_after().map(|after| after.as_millis() as u64);
+                            let wait = failure::delay(class, run.1, after, random(&mut seed) as u32);
+                            run.0 = now + wait.expect("storms are waited out");
                         }
                     }
                     ticket += 1;

@@ -44,28 +44,32 @@ fn kind(error: &Value, code: Option<&str>, kind: Option<&str>, message: &str) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::retry::{RetryClass, classify};
+    use crate::agent::retry::classify;
+    use crate::model::failure::FailureClass;
     use serde_json::json;
 
     #[test]
     fn every_known_shape_has_its_class() {
         for (error, class) in [
-            (json!({"message": "m", "type": "InternalServerError", "param": null, "code": 500}), RetryClass::Transient),
-            (json!({"message": "m", "type": "api_error", "param": null, "code": null}), RetryClass::Transient),
-            (json!({"message": "slow", "code": 429}), RetryClass::RateLimited),
-            (json!({"message": "m", "code": "429"}), RetryClass::RateLimited),
-            (json!({"message": "m", "type": "tokens", "code": "rate_limit_exceeded"}), RetryClass::RateLimited),
-            (json!({"message": "m", "type": "insufficient_quota"}), RetryClass::SpendLimit),
-            (json!({"message": "m", "code": 402}), RetryClass::SpendLimit),
-            (json!({"message": "m", "code": "invalid_api_key"}), RetryClass::Auth),
-            (json!({"message": "m", "code": "context_length_exceeded"}), RetryClass::TooLarge),
+            (
+                json!({"message": "m", "type": "InternalServerError", "param": null, "code": 500}),
+                FailureClass::Transient,
+            ),
+            (json!({"message": "m", "type": "api_error", "param": null, "code": null}), FailureClass::Transient),
+            (json!({"message": "slow", "code": 429}), FailureClass::RateLimited),
+            (json!({"message": "m", "code": "429"}), FailureClass::RateLimited),
+            (json!({"message": "m", "type": "tokens", "code": "rate_limit_exceeded"}), FailureClass::RateLimited),
+            (json!({"message": "m", "type": "insufficient_quota"}), FailureClass::SpendLimit),
+            (json!({"message": "m", "code": 402}), FailureClass::SpendLimit),
+            (json!({"message": "m", "code": "invalid_api_key"}), FailureClass::Auth),
+            (json!({"message": "m", "code": "context_length_exceeded"}), FailureClass::TooLarge),
             (
                 json!({"message": "request (9 tokens) exceeds the available context size (8 tokens)", "code": 400}),
-                RetryClass::TooLarge,
+                FailureClass::TooLarge,
             ),
-            (json!({"message": "no such field", "type": "BadRequestError", "code": 400}), RetryClass::Fatal),
-            (json!("model is still loading"), RetryClass::Transient),
-            (json!({"code": 99999999999u64}), RetryClass::Transient),
+            (json!({"message": "no such field", "type": "BadRequestError", "code": 400}), FailureClass::Fatal),
+            (json!("model is still loading"), FailureClass::Transient),
+            (json!({"code": 99999999999u64}), FailureClass::Transient),
         ] {
             assert_eq!(classify(&reported(&error)), class, "{error}");
         }

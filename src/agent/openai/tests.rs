@@ -3,8 +3,9 @@
 
 use super::super::message::{Block, ReplyMove, StopReason, ToolInput, next_move};
 use super::super::rehearsal::{Script, Server, Speed};
-use super::super::retry::{RetryClass, classify};
+use super::super::retry::classify;
 use super::*;
+use crate::model::failure::FailureClass;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -158,7 +159,7 @@ async fn every_fault_has_its_class() {
           - malformed_sse: true"#,
     )
     .await;
-    use RetryClass::*;
+    use FailureClass::*;
     let client = client(v1(&server));
     let wanted = [
         RateLimited,
@@ -298,7 +299,7 @@ async fn a_server_that_knows_neither_word_is_asked_for_both_and_no_more() {
     let (base, seen) = picky(|_| Some("neither max_tokens nor max_completion_tokens nor stream_options")).await;
     let stubborn = client(base);
     let error = ask(&stubborn).await.unwrap_err();
-    assert_eq!(classify(&error), RetryClass::Fatal);
+    assert_eq!(classify(&error), FailureClass::Fatal);
     assert_eq!(seen.lock().unwrap().len(), 3);
     ask(&stubborn).await.unwrap_err();
     assert_eq!(seen.lock().unwrap().len(), 4, "nothing is left to try");

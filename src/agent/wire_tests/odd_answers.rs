@@ -36,10 +36,10 @@ async fn answers_that_no_api_sends() {
 
     let moved = ask_canned("HTTP/1.1 307 Moved\r\nlocation: http://127.0.0.1:1/steal", b"").await.unwrap_err();
     assert!(matches!(moved, CallError::Http { status: 307, .. }), "{moved:?}");
-    assert_eq!(classify(&moved), RetryClass::Fatal);
+    assert_eq!(classify(&moved), FailureClass::Fatal);
 
     let ambiguous = ask_canned("HTTP/1.1 418 Teapot\r\nx-should-retry: true", b"").await.unwrap_err();
-    assert_eq!(classify(&ambiguous), RetryClass::Transient);
+    assert_eq!(classify(&ambiguous), FailureClass::Transient);
 
     let nonsense = ask_canned("SSH-2.0-OpenSSH", b"").await.unwrap_err();
     assert!(matches!(nonsense, CallError::Connect(_)), "{nonsense:?}");

@@ -206,7 +206,7 @@ fn words(event: &Event) -> Option<String> {
                 || "not tried again".to_owned(),
                 |ms| format!("would wait {} and try again", text::duration(ms)),
             );
-            format!("{}: {wait}", failed.class)
+            format!("{}: {wait}", failed.class.name())
         }
         Event::Call(CallEvent::LlmResponded(reply)) if reply.tool_uses.is_empty() => {
             format!("the reply ended with {}", reply.stop)

@@ -29,7 +29,7 @@ fn each_thing_that_can_go_on_is_named() {
 fn a_limit_names_its_cause_and_its_end_and_is_harmless() {
     let text = sentence(&rate_limited());
     assert!(text.starts_with("waiting for the model server until "), "{text}");
-    assert!(text.contains("9 min left (solver); rate_limit: 5-hour limit reached"), "{text}");
+    assert!(text.contains("9 min left (solver); rate_limited: 5-hour limit reached"), "{text}");
     assert!(!text.contains('\u{1b}'), "{text:?}");
 }
 

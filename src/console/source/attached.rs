@@ -8,7 +8,7 @@ use crate::console::feed::Update;
 use crate::console::scene::Link;
 use crate::engine::control::client::{self, Ear};
 use crate::engine::error::EngineError;
-use crate::engine::session;
+use crate::engine::genesis;
 use crate::engine::wire::{FromRun, WireEvent};
 use crate::journal::{Blobs, RunDir};
 use crate::machine::fold::Stamped;
@@ -22,7 +22,7 @@ const BATCH: usize = 500;
 /// Attaches to the run in this directory.
 pub fn attach(run: RunId, dir: PathBuf, name: &str, may_act: bool) -> Result<Source, EngineError> {
     let run_dir = RunDir::open(&dir)?;
-    let workspace = session::workspace_of(&run_dir)?;
+    let workspace = genesis::workspace_of(&run_dir)?;
     let connection = client::connect(&dir, name, may_act, Some(0))?;
     let head = connection.next_seq;
     let (ear, mouth) = connection.split();

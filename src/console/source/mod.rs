@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use crate::engine::command::{Command, Orders};
 use crate::engine::control::client::Mouth;
-use crate::engine::session;
+use crate::engine::recorded;
 use crate::journal::{Blobs, Record, RunDir, SEGMENT_END};
 use crate::machine::event::{CallEvent, Event, Text};
 use crate::machine::fold::Stamped;
@@ -92,7 +92,7 @@ fn update(record: &Record, blobs: &Blobs, head: u64) -> Result<Option<Update>, S
     if record.kind == SEGMENT_END {
         return Ok(None);
     }
-    let stamped = session::stamped(record).map_err(|e| e.to_string())?;
+    let stamped = recorded::stamped(record).map_err(|e| e.to_string())?;
     Ok(Some(with_body(stamped, blobs, head)))
 }
 

@@ -10,8 +10,9 @@ use crate::console::cmd::ReplayMove;
 use crate::console::feed::Update;
 use crate::console::scene::{Link, millis_of};
 use crate::engine::error::EngineError;
+use crate::engine::genesis;
 use crate::engine::host::runtime;
-use crate::engine::session;
+use crate::engine::recorded;
 use crate::journal::{self, Blobs, JournalError, RunDir};
 use crate::machine::fold::Stamped;
 use crate::model::ids::RunId;
@@ -36,7 +37,7 @@ pub enum Start {
 /// Plays the journal in this directory, wherever it was copied to.
 pub fn replay(dir: &Path, speed: u32, start: Start) -> Result<Source, EngineError> {
     let run_dir = RunDir::open(dir)?;
-    let workspace = session::workspace_of(&run_dir)?;
+    let workspace = genesis::workspace_of(&run_dir)?;
     let events = read(&run_dir)?;
     let Some(first) = events.first() else {
         return Err(EngineError::usage("the journal is empty", "there is nothing to replay"));
@@ -67,7 +68,7 @@ fn read(run_dir: &RunDir) -> Result<Vec<Stamped>, EngineError> {
     for record in journal::read(run_dir) {
         match record {
             Ok(record) if record.kind == journal::SEGMENT_END => {}
-            Ok(record) => events.push(session::stamped(&record)?),
+            Ok(record) => events.push(recorded::stamped(&record)?),
             Err(JournalError::Torn { .. }) => break,
             Err(error) => return Err(error.into()),
         }

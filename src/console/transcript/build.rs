@@ -263,7 +263,7 @@ impl Transcript {
         self.drop_live();
         let tone = if failed.wait_millis.is_some() { Tone::Wait } else { Tone::Bad };
         let mut item = self.new_item(Kind::Note(tone), seq);
-        item.extend(Part::Text, prose::lines(&format!("{}: {}", failed.class, failed.message)));
+        item.extend(Part::Text, prose::lines(&format!("{}: {}", failed.class.name(), failed.message)));
         match failed.wait_millis {
             Some(wait) => {
                 item.until_ms = i64::try_from(wait).ok().map(|wait| self.context.last_ms.saturating_add(wait));

@@ -8,8 +8,9 @@ use crate::playbook::passes::event::{By, ItemSettled, PassJudged, PassVerdict};
 use crate::playbook::passes::measure;
 use crate::workspace::plain::{self, Bits, Durability};
 
-use super::super::driver::Driver;
+use super::super::context::Context;
 use super::super::error::EngineError;
+use super::super::excerpt;
 use super::{ARCHIVE, LAST_ERROR, LOG, PROGRESS};
 
 /// Lines of the log that stay in it.
@@ -21,133 +22,136 @@ pub const MAX_OUTPUT: usize = 6_000;
 /// Concerns and actions that are written out.
 const MAX_LINES: usize = 20;
 
-impl Driver<'_> {
-    pub(super) fn write_ledger(&self, judged: &PassJudged, settled: &ItemSettled) -> Result<(), EngineError> {
-        let run = self.session.state.run().as_str();
-        let mark = format!("(run {}, iteration {})", &run[run.len().saturating_sub(8)..], judged.iteration);
-        let date = self.session.state.time.last_ts.get(..10).unwrap_or_default().to_owned();
-        let attempt = self.session.state.passes().chosen_in(judged.iteration).map_or(0, |chosen| chosen.pass);
-        let entry = if settled.passes {
-            format!("[OK] {date} {} passes, attempt {attempt} {mark}\n", judged.subject.as_deref().unwrap_or_default())
-        } else {
-            let why = settled.problem.as_deref().unwrap_or(&judged.detail);
-            let why = why.lines().next().unwrap_or_default();
-            let item = judged.subject.as_deref().unwrap_or_default();
-            format!(
-                "[ERROR] {date} {item}, attempt {attempt}: {why} {mark}\nSee {LAST_ERROR}\n",
-                why = &why[..why.floor_char_boundary(300)]
-            )
-        };
-        self.log(&self.secrets().redact(&entry), &mark)?;
-        if settled.passes {
-            return self.progress(judged, &date, &mark);
-        }
-        let vector = self.error_vector(judged, settled, attempt)?;
-        self.ledger_replace(LAST_ERROR, &self.secrets().redact(&vector))
-    }
-
-    /// Adds to the log; what no longer fits goes to the archive first.
-    fn log(&self, entry: &str, mark: &str) -> Result<(), EngineError> {
-        let log = self.ledger_text(LOG)?;
-        if log.contains(mark) {
-            return Ok(());
-        }
-        let (out, kept) = rolled(&log, entry);
-        if !out.is_empty() {
-            let archived = self.ledger_text(ARCHIVE)?;
-            // A crash between the two files leaves the lines in both; the mark says that they are there already.
-            if !archived.contains(mark) {
-                self.ledger_replace(ARCHIVE, &format!("{archived}# moved out of the log {mark}\n{out}"))?;
-            }
-        }
-        self.ledger_replace(LOG, &kept)
-    }
-
-    fn error_vector(&self, judged: &PassJudged, settled: &ItemSettled, attempt: u32) -> Result<String, EngineError> {
-        let state = &self.session.state;
+pub(super) fn write(cx: &Context<'_>, judged: &PassJudged, settled: &ItemSettled) -> Result<(), EngineError> {
+    let run = cx.state().run().as_str();
+    let mark = format!("(run {}, iteration {})", &run[run.len().saturating_sub(8)..], judged.iteration);
+    let date = cx.state().time.last_ts.get(..10).unwrap_or_default().to_owned();
+    let attempt = cx.state().passes().chosen_in(judged.iteration).map_or(0, |chosen| chosen.pass);
+    let entry = if settled.passes {
+        format!("[OK] {date} {} passes, attempt {attempt} {mark}\n", judged.subject.as_deref().unwrap_or_default())
+    } else {
+        let why = settled.problem.as_deref().unwrap_or(&judged.detail);
+        let why = why.lines().next().unwrap_or_default();
         let item = judged.subject.as_deref().unwrap_or_default();
-        let mut text = format!("---- ERROR VECTOR ({item}, attempt {attempt}, {}) ----\n", judged.verdict.name());
-        text.push_str(settled.problem.as_deref().unwrap_or(&judged.detail));
-        text.push('\n');
-        text.push_str(&concerns(judged));
-        if let Some(iteration) = &state.current {
-            for (name, result) in measure::failed_checks(state, iteration) {
-                text.push_str(&format!("\n---- {name} ----\n"));
-                text.push_str(&self.excerpt(result.map(|result| result.output), MAX_OUTPUT)?);
-            }
+        format!(
+            "[ERROR] {date} {item}, attempt {attempt}: {why} {mark}\nSee {LAST_ERROR}\n",
+            why = &why[..why.floor_char_boundary(300)]
+        )
+    };
+    log(cx, &cx.secrets().redact(&entry), &mark)?;
+    if settled.passes {
+        return progress(cx, judged, &date, &mark);
+    }
+    let vector = error_vector(cx, judged, settled, attempt)?;
+    replace(cx, LAST_ERROR, &cx.secrets().redact(&vector))
+}
+
+/// Adds to the log; what no longer fits goes to the archive first.
+fn log(cx: &Context<'_>, entry: &str, mark: &str) -> Result<(), EngineError> {
+    let log = current(cx, LOG)?;
+    if log.contains(mark) {
+        return Ok(());
+    }
+    let (out, kept) = rolled(&log, entry);
+    if !out.is_empty() {
+        let archived = current(cx, ARCHIVE)?;
+        // A crash between the two files leaves the lines in both; the mark says that they are there already.
+        if !archived.contains(mark) {
+            replace(cx, ARCHIVE, &format!("{archived}# moved out of the log {mark}\n{out}"))?;
         }
-        Ok(text)
     }
+    replace(cx, LOG, &kept)
+}
 
-    /// In the style that the file has; a new one gets blocks.
-    fn progress(&self, judged: &PassJudged, date: &str, mark: &str) -> Result<(), EngineError> {
-        let known = self.ledger_text(PROGRESS)?;
-        if known.contains(mark) {
-            return Ok(());
+fn error_vector(
+    cx: &Context<'_>,
+    judged: &PassJudged,
+    settled: &ItemSettled,
+    attempt: u32,
+) -> Result<String, EngineError> {
+    let state = cx.state();
+    let item = judged.subject.as_deref().unwrap_or_default();
+    let mut text = format!("---- ERROR VECTOR ({item}, attempt {attempt}, {}) ----\n", judged.verdict.name());
+    text.push_str(settled.problem.as_deref().unwrap_or(&judged.detail));
+    text.push('\n');
+    text.push_str(&concerns(judged));
+    if let Some(iteration) = &state.current {
+        for (name, result) in measure::failed_checks(state, iteration) {
+            text.push_str(&format!("\n---- {name} ----\n"));
+            text.push_str(&excerpt::of_blob(cx.blobs(), result.map(|result| result.output), MAX_OUTPUT)?);
         }
-        let item = judged.subject.as_deref().unwrap_or_default();
-        let author = self.session.state.current.as_ref().and_then(|iteration| iteration.author());
-        let intent = author.map(|report| one_line(&report.intent)).unwrap_or_default();
-        let learnings: Vec<String> = author
-            .into_iter()
-            .flat_map(|report| report.learnings.iter().take(MAX_LINES).map(|line| one_line(line)))
-            .collect();
-        let entry = if is_table(&known) {
-            let learnt = if learnings.is_empty() { intent } else { learnings.join("; ") };
-            format!("{date} | {item} | passes | {learnt} {mark}\n")
-        } else {
-            let mut entry = format!("## {date} - {item}\n- {intent} {mark}\n");
-            if let Some(report) = author.filter(|report| !report.files_touched.is_empty()) {
-                let files: Vec<_> = report.files_touched.iter().take(MAX_LINES).map(|file| one_line(file)).collect();
-                entry.push_str(&format!("- Files changed: {}\n", files.join(", ")));
-            }
-            if !learnings.is_empty() {
-                entry.push_str("- **Learnings for future iterations:**\n");
-                learnings.iter().for_each(|line| entry.push_str(&format!("  - {line}\n")));
-            }
-            entry.push_str("---\n");
-            entry
-        };
-        let head = if known.is_empty() { format!("# Progress Log\nStarted: {date}\n---\n") } else { String::new() };
-        let gap = if known.is_empty() || known.ends_with("\n\n") {
-            ""
-        } else if known.ends_with('\n') {
-            "\n"
-        } else {
-            "\n\n"
-        };
-        let entry = self.secrets().redact(&entry).into_owned();
-        self.ledger_replace(PROGRESS, &format!("{known}{head}{gap}{entry}"))
     }
+    Ok(text)
+}
 
-    /// The files that people of such a project expect, empty where there are none.
-    pub(super) fn begin_ledger(&self) -> Result<(), EngineError> {
-        for path in [LOG, LAST_ERROR, PROGRESS] {
-            if plain::kind(&self.session.workspace, path).is_ok_and(|kind| kind.is_none()) {
-                self.ledger_replace(path, "")?;
-            }
+/// In the style that the file has; a new one gets blocks.
+fn progress(cx: &Context<'_>, judged: &PassJudged, date: &str, mark: &str) -> Result<(), EngineError> {
+    let known = current(cx, PROGRESS)?;
+    if known.contains(mark) {
+        return Ok(());
+    }
+    let item = judged.subject.as_deref().unwrap_or_default();
+    let author = cx.state().current.as_ref().and_then(|iteration| iteration.author());
+    let intent = author.map(|report| one_line(&report.intent)).unwrap_or_default();
+    let learnings: Vec<String> = author
+        .into_iter()
+        .flat_map(|report| report.learnings.iter().take(MAX_LINES).map(|line| one_line(line)))
+        .collect();
+    let entry = if is_table(&known) {
+        let learnt = if learnings.is_empty() { intent } else { learnings.join("; ") };
+        format!("{date} | {item} | passes | {learnt} {mark}\n")
+    } else {
+        let mut entry = format!("## {date} - {item}\n- {intent} {mark}\n");
+        if let Some(report) = author.filter(|report| !report.files_touched.is_empty()) {
+            let files: Vec<_> = report.files_touched.iter().take(MAX_LINES).map(|file| one_line(file)).collect();
+            entry.push_str(&format!("- Files changed: {}\n", files.join(", ")));
         }
-        Ok(())
-    }
+        if !learnings.is_empty() {
+            entry.push_str("- **Learnings for future iterations:**\n");
+            learnings.iter().for_each(|line| entry.push_str(&format!("  - {line}\n")));
+        }
+        entry.push_str("---\n");
+        entry
+    };
+    let head = if known.is_empty() { format!("# Progress Log\nStarted: {date}\n---\n") } else { String::new() };
+    let gap = if known.is_empty() || known.ends_with("\n\n") {
+        ""
+    } else if known.ends_with('\n') {
+        "\n"
+    } else {
+        "\n\n"
+    };
+    let entry = cx.secrets().redact(&entry).into_owned();
+    replace(cx, PROGRESS, &format!("{known}{head}{gap}{entry}"))
+}
 
-    fn ledger_text(&self, path: &str) -> Result<String, EngineError> {
-        let odd = |why: String| EngineError::Resumable {
-            message: why,
-            hint: "move the file away, then `nightloop resume`".to_owned(),
-        };
-        let file = plain::read(&self.session.workspace, path, MAX_FILE).map_err(|fault| odd(fault.to_string()))?;
-        let bytes = file.map(|file| file.bytes).unwrap_or_default();
-        String::from_utf8(bytes).map_err(|_| odd(format!("{path} is not UTF-8")))
+/// The files that people of such a project expect, empty where there are none.
+pub(super) fn begin(cx: &Context<'_>) -> Result<(), EngineError> {
+    for path in [LOG, LAST_ERROR, PROGRESS] {
+        if plain::kind(cx.workspace(), path).is_ok_and(|kind| kind.is_none()) {
+            replace(cx, path, "")?;
+        }
     }
+    Ok(())
+}
 
-    pub(super) fn ledger_replace(&self, path: &str, text: &str) -> Result<(), EngineError> {
-        plain::put(&self.session.workspace, path, text.as_bytes(), Bits::Kept, Durability::Synced).map_err(|fault| {
-            EngineError::Resumable {
-                message: format!("the log of the items cannot be written: {fault}"),
-                hint: "make room, or move away what stands there, then `nightloop resume`".to_owned(),
-            }
-        })
-    }
+fn current(cx: &Context<'_>, path: &str) -> Result<String, EngineError> {
+    let odd = |why: String| EngineError::Resumable {
+        message: why,
+        hint: "move the file away, then `nightloop resume`".to_owned(),
+    };
+    let file = plain::read(cx.workspace(), path, MAX_FILE).map_err(|fault| odd(fault.to_string()))?;
+    let bytes = file.map(|file| file.bytes).unwrap_or_default();
+    String::from_utf8(bytes).map_err(|_| odd(format!("{path} is not UTF-8")))
+}
+
+pub(super) fn replace(cx: &Context<'_>, path: &str, text: &str) -> Result<(), EngineError> {
+    plain::put(cx.workspace(), path, text.as_bytes(), Bits::Kept, Durability::Synced).map_err(|fault| {
+        EngineError::Resumable {
+            message: format!("the log of the items cannot be written: {fault}"),
+            hint: "make room, or move away what stands there, then `nightloop resume`".to_owned(),
+        }
+    })
 }
 
 /// What leaves the log, and what stays in it with the new entry.

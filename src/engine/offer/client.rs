@@ -1,4 +1,4 @@
-//! The other end of a [`Shelf`](super::Shelf): how `nightloop mcp` reaches the engine.
+//! The other end of a [`ToolServer`](super::ToolServer): how `nightloop mcp` reaches the engine.
 //!
 //! Not its role: MCP. Invariant: a call always comes back: with the engine's answer, or with an error that
 //! says that the engine is gone.
@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use crate::agent::error::text;
 use crate::engine::error::EngineError;
 
-use super::wire::{Answer, FromServer, FromShelf, Hello, MAX_LINE, PROTOCOL, Received, ToolSpecJson};
+use super::wire::{Answer, FromClient, FromServer, Hello, MAX_LINE, PROTOCOL, Received, ToolSpecJson};
 use super::wire::{line, read_line, write_line};
 
 /// The engine answers a hello at once, or not at all.
@@ -53,24 +53,24 @@ impl Caller {
         let (reader, writer, welcome) =
             reached.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut))).map_err(broken)?;
         match welcome {
-            FromShelf::Tools(tools) => {
+            FromServer::Tools(tools) => {
                 let waiting: Waiting = Arc::new(Mutex::new(Some(HashMap::new())));
                 tokio::spawn(hear(reader, waiting.clone()));
                 let caller = Self { writer: tokio::sync::Mutex::new(writer), waiting, numbers: AtomicU64::new(0) };
                 Ok((caller, tools))
             }
-            FromShelf::Refused(why) => Err(EngineError::usage(
+            FromServer::Refused(why) => Err(EngineError::usage(
                 format!("the engine refuses: {}", text(&why)),
                 "`nightloop mcp` is started by an agent program during its turn, with that turn's own variables",
             )),
-            FromShelf::Answer { .. } => Err(EngineError::Internal("the engine answered nonsense".to_owned())),
+            FromServer::Answer { .. } => Err(EngineError::Internal("the engine answered nonsense".to_owned())),
         }
     }
 
     /// Runs one tool. Always comes back.
     pub async fn call(&self, name: String, input: serde_json::Value) -> Answer {
         let n = self.numbers.fetch_add(1, Ordering::Relaxed);
-        let said = match line(&FromServer::Call { n, name, input }) {
+        let said = match line(&FromClient::Call { n, name, input }) {
             Ok(said) if said.len() <= MAX_LINE => said,
             Ok(_) => return Answer::error(format!("the input is too long: at most {MAX_LINE} bytes in all")),
             Err(e) => return Answer::error(format!("the input cannot be passed on: {e}")),
@@ -94,7 +94,7 @@ fn gone() -> Answer {
 /// Hands answers to who waits for them, until the engine goes.
 async fn hear(mut reader: BufReader<OwnedReadHalf>, waiting: Waiting) {
     while let Ok(Received::Line(line)) = read_line(&mut reader).await {
-        let Ok(FromShelf::Answer { n, answer }) = serde_json::from_slice(&line) else { break };
+        let Ok(FromServer::Answer { n, answer }) = serde_json::from_slice(&line) else { break };
         let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = waiting.as_mut().and_then(|waiting| waiting.remove(&n)) {
             let _ = sender.send(answer);

@@ -20,7 +20,7 @@ fn env<'a>(offer: &'a Offer, name: &str) -> &'a str {
     offer.env.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).unwrap()
 }
 
-async fn connected(shelf: &Shelf) -> (Caller, Vec<ToolSpecJson>) {
+async fn connected(shelf: &ToolServer) -> (Caller, Vec<ToolSpecJson>) {
     let offer = shelf.offer(Path::new("/bin/nightloop"));
     Caller::connect(Path::new(env(&offer, SOCKET_VAR)), env(&offer, TOKEN_VAR)).await.unwrap()
 }
@@ -34,7 +34,7 @@ async fn soon<T>(what: &str, wanted: impl Future<Output = T>) -> T {
 async fn tools_are_listed_and_calls_are_answered_under_our_ids() {
     let dir = tempfile::tempdir().unwrap();
     let (calls, mut called) = mpsc::channel(8);
-    let shelf = Shelf::open(dir.path(), vec![tool("echo"), tool("report")], calls).unwrap();
+    let shelf = ToolServer::open(dir.path(), vec![tool("echo"), tool("report")], calls).unwrap();
     let (caller, tools) = connected(&shelf).await;
     assert_eq!(tools, vec![tool("echo"), tool("report")]);
     let engine = async {
@@ -61,7 +61,7 @@ async fn tools_are_listed_and_calls_are_answered_under_our_ids() {
 async fn a_wrong_token_learns_nothing_and_is_counted() {
     let dir = tempfile::tempdir().unwrap();
     let (calls, _called) = mpsc::channel(1);
-    let shelf = Shelf::open(dir.path(), vec![tool("secret_name")], calls).unwrap();
+    let shelf = ToolServer::open(dir.path(), vec![tool("secret_name")], calls).unwrap();
     let right = env(&shelf.offer(Path::new("x")), TOKEN_VAR).to_owned();
     let wrong = right.replace(|c: char| c != '0', "0");
     for token in ["", "0", &wrong, &right[..31]] {
@@ -79,8 +79,8 @@ async fn a_wrong_token_learns_nothing_and_is_counted() {
 async fn every_token_is_new() {
     let dir = tempfile::tempdir().unwrap();
     let (calls, _called) = mpsc::channel(1);
-    let one = Shelf::open(dir.path(), vec![], calls.clone()).unwrap();
-    let two = Shelf::open(dir.path(), vec![], calls).unwrap();
+    let one = ToolServer::open(dir.path(), vec![], calls.clone()).unwrap();
+    let two = ToolServer::open(dir.path(), vec![], calls).unwrap();
     assert_eq!(one.token.len(), 32);
     assert_ne!(one.token, two.token);
     assert_ne!(one.socket(), two.socket());
@@ -90,7 +90,7 @@ async fn every_token_is_new() {
 async fn the_socket_is_private_and_goes_with_the_shelf() {
     let dir = tempfile::tempdir().unwrap();
     let (calls, mut called) = mpsc::channel(1);
-    let shelf = Shelf::open(dir.path(), vec![tool("echo")], calls).unwrap();
+    let shelf = ToolServer::open(dir.path(), vec![tool("echo")], calls).unwrap();
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(shelf.socket()), 0o600);
     assert_eq!(mode(shelf.socket().parent().unwrap()), 0o700);
@@ -118,7 +118,7 @@ async fn a_long_run_directory_gets_a_short_socket() {
     let long = dir.path().join("x".repeat(120));
     std::fs::create_dir(&long).unwrap();
     let (calls, _called) = mpsc::channel(1);
-    let shelf = Shelf::open(&long, vec![], calls).unwrap();
+    let shelf = ToolServer::open(&long, vec![], calls).unwrap();
     let socket = shelf.socket().to_owned();
     assert!(socket.as_os_str().len() <= MAX_SOCKET_PATH, "{}", socket.display());
     assert_eq!(std::fs::metadata(socket.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
@@ -131,7 +131,7 @@ async fn a_long_run_directory_gets_a_short_socket() {
 async fn a_call_that_the_engine_drops_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let (calls, mut called) = mpsc::channel(1);
-    let shelf = Shelf::open(dir.path(), vec![tool("echo")], calls).unwrap();
+    let shelf = ToolServer::open(dir.path(), vec![tool("echo")], calls).unwrap();
     let (caller, _) = connected(&shelf).await;
     let engine = async { drop(called.recv().await) };
     let ((), answer) = soon("an answer", async { tokio::join!(engine, caller.call("echo".into(), json!({}))) }).await;
@@ -145,7 +145,7 @@ async fn a_call_that_the_engine_drops_is_an_error() {
 async fn the_fifth_connection_is_refused_until_one_goes() {
     let dir = tempfile::tempdir().unwrap();
     let (calls, _called) = mpsc::channel(1);
-    let shelf = Shelf::open(dir.path(), vec![], calls).unwrap();
+    let shelf = ToolServer::open(dir.path(), vec![], calls).unwrap();
     let mut held = Vec::new();
     for _ in 0..MAX_CONNECTIONS {
         held.push(connected(&shelf).await.0);
@@ -161,7 +161,7 @@ async fn the_fifth_connection_is_refused_until_one_goes() {
 async fn beyond_64_calls_in_flight_the_next_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let (calls, mut called) = mpsc::channel(MAX_CALLS);
-    let shelf = Shelf::open(dir.path(), vec![tool("echo")], calls).unwrap();
+    let shelf = ToolServer::open(dir.path(), vec![tool("echo")], calls).unwrap();
     let (caller, _) = connected(&shelf).await;
     let caller = Arc::new(caller);
     let mut programs = JoinSet::new();
@@ -185,7 +185,7 @@ async fn beyond_64_calls_in_flight_the_next_is_refused() {
 async fn long_input_is_refused_and_long_answers_are_cut() {
     let dir = tempfile::tempdir().unwrap();
     let (calls, mut called) = mpsc::channel(1);
-    let shelf = Shelf::open(dir.path(), vec![tool("echo")], calls).unwrap();
+    let shelf = ToolServer::open(dir.path(), vec![tool("echo")], calls).unwrap();
     let (caller, _) = connected(&shelf).await;
     let refused = soon("a refusal", caller.call("echo".into(), json!({"text": "x".repeat(MAX_LINE)}))).await;
     assert!(refused.is_error && refused.text.contains("too long"), "{}", refused.text);
@@ -201,7 +201,7 @@ async fn long_input_is_refused_and_long_answers_are_cut() {
 async fn nonsense_ends_the_connection_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     let (calls, _called) = mpsc::channel(1);
-    let shelf = Shelf::open(dir.path(), vec![], calls).unwrap();
+    let shelf = ToolServer::open(dir.path(), vec![], calls).unwrap();
     let socket: PathBuf = shelf.socket().to_owned();
     for nonsense in [b"nonsense\n".to_vec(), b"{}\n".to_vec(), vec![b'x'; MAX_LINE + 1], b"\xff\xfe\n".to_vec()] {
         let mut stream = UnixStream::connect(&socket).await.unwrap();
@@ -218,7 +218,7 @@ async fn nonsense_ends_the_connection_and_nothing_else() {
 async fn tools_with_one_name_are_not_offered() {
     let dir = tempfile::tempdir().unwrap();
     let (calls, _called) = mpsc::channel(1);
-    let error = Shelf::open(dir.path(), vec![tool("echo"), tool("echo")], calls).unwrap_err();
+    let error = ToolServer::open(dir.path(), vec![tool("echo"), tool("echo")], calls).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
 }
 
@@ -226,5 +226,5 @@ async fn tools_with_one_name_are_not_offered() {
 fn without_a_runtime_there_is_an_error_and_no_panic() {
     let dir = tempfile::tempdir().unwrap();
     let (calls, _called) = mpsc::channel(1);
-    assert!(Shelf::open(dir.path(), vec![], calls).is_err());
+    assert!(ToolServer::open(dir.path(), vec![], calls).is_err());
 }

@@ -58,7 +58,7 @@ pub(super) struct Hello {
 /// What the MCP server says after its hello.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum FromServer {
+pub(super) enum FromClient {
     /// `n` joins call and answer on this connection.
     Call { n: u64, name: String, input: serde_json::Value },
 }
@@ -66,7 +66,7 @@ pub(super) enum FromServer {
 /// What the engine says.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum FromShelf {
+pub(super) enum FromServer {
     Tools(Vec<ToolSpecJson>),
     Refused(String),
     Answer { n: u64, answer: Answer },

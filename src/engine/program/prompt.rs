@@ -4,64 +4,62 @@ use serde_json::Value;
 
 use crate::agent::program::Task;
 use crate::engine::ask;
-use crate::engine::driver::Driver;
+use crate::engine::context::Context;
 use crate::engine::error::EngineError;
 use crate::model::digest::Digest;
 use crate::model::purpose::Purpose;
 use crate::model::report;
 
+use super::declared::Program;
 use super::sketch::sketch;
-use super::turn::Program;
 
-impl Driver<'_> {
-    /// The task of the next turn of the open call.
-    pub(super) fn task(&mut self, program: &Program) -> Result<Task, EngineError> {
-        let call = self.call()?.clone();
-        let system = String::from_utf8_lossy(&self.session.blobs.get(&call.started.system)?).into_owned();
-        let role = call.role();
-        let report = how_to_report(call.purpose(), program.takes_tools());
-        let report = format!("{}{report}", self.answered_before(&call.started.call));
-        let session = program.can_go_on().then(|| call.session.clone()).flatten();
-        let messages: Result<Vec<String>, EngineError> = call.messages.iter().map(|m| self.message_text(m)).collect();
-        let prompt = match messages?.as_slice() {
-            [] => String::new(),
-            [first] => format!("{first}\n{report}"),
-            // It remembers; only the latest is new.
-            [.., last] if session.is_some() => format!("{last}\n{report}"),
-            [first, earlier @ .., last] => {
-                let said = earlier.last().map(String::as_str).unwrap_or_default();
-                format!("{first}\nYOUR EARLIER ANSWER\n{said}\nNOW\n{last}\n{report}")
-            }
-        };
-        Ok(Task {
-            system,
-            prompt,
-            session,
-            model: program.model.clone(),
-            workspace: self.session.workspace.clone(),
-            read_only: !role.may_write(),
-            offer: None,
-        })
-    }
-
-    /// What people answered in this call already: a program that is started again need not ask again.
-    fn answered_before(&self, call: &str) -> String {
-        let decisions = &self.session.state.operator.decisions;
-        let of_call = decisions.iter().filter(|decision| decision.asked_by.as_ref().is_some_and(|by| by.call == call));
-        let mut text = String::new();
-        for decision in of_call.filter(|decision| decision.closed_with().is_some()) {
-            let gist: String = decision.request.gist().chars().take(500).collect();
-            text.push_str(&format!("ALREADY ANSWERED\n{gist}\n{}\n", ask::told(decision)));
+/// The task of the next turn of the open call.
+pub(super) fn task(cx: &Context<'_>, program: &Program) -> Result<Task, EngineError> {
+    let call = cx.call()?.clone();
+    let system = String::from_utf8_lossy(&cx.blobs().get(&call.started.system)?).into_owned();
+    let role = call.role();
+    let report = how_to_report(call.purpose(), program.takes_tools());
+    let report = format!("{}{report}", answered_before(cx, &call.started.call));
+    let session = program.can_go_on().then(|| call.session.clone()).flatten();
+    let messages: Result<Vec<String>, EngineError> = call.messages.iter().map(|m| message_text(cx, m)).collect();
+    let prompt = match messages?.as_slice() {
+        [] => String::new(),
+        [first] => format!("{first}\n{report}"),
+        // It remembers; only the latest is new.
+        [.., last] if session.is_some() => format!("{last}\n{report}"),
+        [first, earlier @ .., last] => {
+            let said = earlier.last().map(String::as_str).unwrap_or_default();
+            format!("{first}\nYOUR EARLIER ANSWER\n{said}\nNOW\n{last}\n{report}")
         }
-        text
-    }
+    };
+    Ok(Task {
+        system,
+        prompt,
+        session,
+        model: program.model.clone(),
+        workspace: cx.workspace().to_owned(),
+        read_only: !role.may_write(),
+        offer: None,
+    })
+}
 
-    /// The words of a stored message.
-    fn message_text(&self, digest: &Digest) -> Result<String, EngineError> {
-        let message: Value = serde_json::from_slice(&self.session.blobs.get(digest)?)
-            .map_err(|e| EngineError::Internal(format!("message {}: {e}", digest.short())))?;
-        Ok(words(&message["content"]))
+/// What people answered in this call already: a program that is started again need not ask again.
+fn answered_before(cx: &Context<'_>, call: &str) -> String {
+    let decisions = &cx.state().operator.decisions;
+    let of_call = decisions.iter().filter(|decision| decision.asked_by.as_ref().is_some_and(|by| by.call == call));
+    let mut text = String::new();
+    for decision in of_call.filter(|decision| decision.closed_with().is_some()) {
+        let gist: String = decision.request.gist().chars().take(500).collect();
+        text.push_str(&format!("ALREADY ANSWERED\n{gist}\n{}\n", ask::told(decision)));
     }
+    text
+}
+
+/// The words of a stored message.
+fn message_text(cx: &Context<'_>, digest: &Digest) -> Result<String, EngineError> {
+    let message: Value = serde_json::from_slice(&cx.blobs().get(digest)?)
+        .map_err(|e| EngineError::Internal(format!("message {}: {e}", digest.short())))?;
+    Ok(words(&message["content"]))
 }
 
 /// How a program hands in its report. The fenced block is for programs that cannot reach our tools.

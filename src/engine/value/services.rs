@@ -15,7 +15,8 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::driver::Driver;
+use crate::engine::confine;
+use crate::engine::context::Context;
 use crate::engine::error::EngineError;
 use crate::model::learnings::flatten;
 use crate::model::secret::Secrets;
@@ -41,42 +42,40 @@ pub(super) enum Check {
     Command(Box<CommandSpec>),
 }
 
-impl Driver<'_> {
-    pub(super) fn service_checks(&self, services: Vec<Service>) -> Result<Vec<(String, Check)>, EngineError> {
-        let mut checks = Vec::new();
-        for (index, service) in services.into_iter().enumerate() {
-            let name: String = flatten(&service.name).chars().take(MAX_NAME).collect();
-            let check = match (index < MAX_SERVICES, service.health_type) {
-                (false, _) => Check::NotChecked(format!("more than {MAX_SERVICES} services")),
-                (true, HealthType::Http) => http_check(service.health_url.as_deref().unwrap_or_default()),
-                (true, HealthType::Tcp) => match service.port {
-                    Some(port) if port > 0 => Check::Tcp(port),
-                    Some(_) | None => Check::NotChecked("it has no port".to_owned()),
-                },
-                (true, HealthType::Process) => match service.process.filter(|name| !name.is_empty()) {
-                    Some(name) => Check::Process(name),
-                    None => Check::NotChecked("no process is named".to_owned()),
-                },
-                (true, HealthType::Command) => self.command_check(service.command.unwrap_or_default())?,
-            };
-            checks.push((name, check));
-        }
-        Ok(checks)
+pub(super) fn checks(cx: &Context<'_>, services: Vec<Service>) -> Result<Vec<(String, Check)>, EngineError> {
+    let mut checks = Vec::new();
+    for (index, service) in services.into_iter().enumerate() {
+        let name: String = flatten(&service.name).chars().take(MAX_NAME).collect();
+        let check = match (index < MAX_SERVICES, service.health_type) {
+            (false, _) => Check::NotChecked(format!("more than {MAX_SERVICES} services")),
+            (true, HealthType::Http) => http_check(service.health_url.as_deref().unwrap_or_default()),
+            (true, HealthType::Tcp) => match service.port {
+                Some(port) if port > 0 => Check::Tcp(port),
+                Some(_) | None => Check::NotChecked("it has no port".to_owned()),
+            },
+            (true, HealthType::Process) => match service.process.filter(|name| !name.is_empty()) {
+                Some(name) => Check::Process(name),
+                None => Check::NotChecked("no process is named".to_owned()),
+            },
+            (true, HealthType::Command) => command_check(cx, service.command.unwrap_or_default())?,
+        };
+        checks.push((name, check));
     }
+    Ok(checks)
+}
 
-    /// A command that an agent named: within the rules, and where possible without a right to change anything.
-    fn command_check(&self, argv: Vec<String>) -> Result<Check, EngineError> {
-        if argv.is_empty() {
-            return Ok(Check::NotChecked("no command is named".to_owned()));
-        }
-        if let Err(why) = self.permitted(&argv) {
-            return Ok(Check::NotChecked(why));
-        }
-        let mut spec = CommandSpec::new(argv, &self.session.workspace, self.session.state.run().as_str());
-        spec.timeout = COMMAND_LIMIT;
-        spec.confinement = self.confinement(Access::ReadOnly)?;
-        Ok(Check::Command(Box::new(spec)))
+/// A command that an agent named: within the rules, and where possible without a right to change anything.
+fn command_check(cx: &Context<'_>, argv: Vec<String>) -> Result<Check, EngineError> {
+    if argv.is_empty() {
+        return Ok(Check::NotChecked("no command is named".to_owned()));
     }
+    if let Err(why) = confine::permitted(&cx.rules, &argv) {
+        return Ok(Check::NotChecked(why));
+    }
+    let mut spec = CommandSpec::new(argv, cx.workspace(), cx.state().run().as_str());
+    spec.timeout = COMMAND_LIMIT;
+    spec.confinement = confine::of_access(cx, Access::ReadOnly)?;
+    Ok(Check::Command(Box::new(spec)))
 }
 
 /// Asks them all.

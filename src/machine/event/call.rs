@@ -9,6 +9,7 @@ use crate::model::act::Act;
 use crate::model::amount;
 use crate::model::decimal::Exact;
 use crate::model::digest::Digest;
+use crate::model::failure::{FailureClass, FailureFacts};
 use crate::model::ids::Role;
 use crate::model::purpose::{self, Purpose};
 pub use crate::model::reply::ReplyMove;
@@ -52,9 +53,11 @@ impl CallEvent {
                 let tokens = amount::count(reply.usage.output);
                 Told::quiet(Agent, format!("{it} the model answers: {tokens} tokens, {tools}"))
             }
-            Self::LlmFailed(failed) => {
-                Told::judged(Agent, false, format!("{it} {}, {}: {}", failed.class, failed.waits(), failed.message))
-            }
+            Self::LlmFailed(failed) => Told::judged(
+                Agent,
+                false,
+                format!("{it} {}, {}: {}", failed.class.name(), failed.waits(), failed.message),
+            ),
             Self::ConversationExtended(_) => Told::quiet(Agent, format!("{it} results go to the model")),
             Self::ToolIntended(intended) if intended.summary == intended.name => {
                 Told::new(Agent, format!("{it} {}", intended.name))
@@ -219,7 +222,7 @@ pub struct LlmFailed {
     pub call: String,
     pub turn: u32,
     pub attempt: u32,
-    pub class: String,
+    pub class: FailureClass,
     pub message: String,
     /// How long is waited before the next attempt; `None`: there is none.
     pub wait_millis: Option<u64>,
@@ -228,21 +231,13 @@ pub struct LlmFailed {
     pub usage: Option<Usage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Exact>,
+    /// What [`machine::failure`](crate::machine::failure) decided from; older journals, and attempts that we ended
+    /// ourselves, have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<FailureFacts>,
 }
 
 impl LlmFailed {
-    /// The class of waits that a server asked for, of this run or of another one that shares its key.
-    pub const RATE_LIMITED: &'static str = "rate_limited";
-    pub const TRANSIENT: &'static str = "transient";
-    pub const OVERLOADED: &'static str = "overloaded";
-    /// The class of attempts that we ended ourselves.
-    pub const CANCELLED: &'static str = "cancelled";
-
-    /// Did something break down? A wait that a server asked for, or an end of our own making, did not.
-    pub fn is_breakdown(&self) -> bool {
-        ![Self::RATE_LIMITED, Self::OVERLOADED, Self::CANCELLED].contains(&self.class.as_str())
-    }
-
     /// For people: how long until the next attempt.
     pub fn waits(&self) -> String {
         self.wait_millis.map_or_else(|| "no retry".to_owned(), |millis| format!("waits {}", amount::duration(millis)))
@@ -250,7 +245,7 @@ impl LlmFailed {
 
     /// Could it be that no request was sent, because another run was told to wait?
     pub fn is_only_a_wait(&self) -> bool {
-        self.class == Self::RATE_LIMITED && self.usage.is_none() && self.cost_usd.is_none()
+        self.class == FailureClass::RateLimited && self.usage.is_none() && self.cost_usd.is_none()
     }
 }
 

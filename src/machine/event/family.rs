@@ -12,6 +12,8 @@
 macro_rules! family {
     ($(#[$doc:meta])* $family:ident { $($variant:ident = $kind:literal, $origin:ident $(, |$data:ident| $blobs:expr)?;)+ }) => {
         $(#[$doc])*
+        // Events are made one at a time; where many wait, they wait as lines of the journal.
+        #[allow(clippy::large_enum_variant)]
         #[derive(Debug, Clone, PartialEq)]
         pub enum $family {
             $($variant($variant),)+

@@ -2,6 +2,7 @@
 
 use crate::machine::call::{CallState, CallSummary};
 use crate::machine::event::{CallEvent, Report, ReportAccepted, Usage};
+use crate::machine::failure::{self, AfterFailure};
 use crate::machine::ledger::{Row, add_cost};
 use crate::machine::run::RunState;
 use crate::machine::state::State;
@@ -27,11 +28,16 @@ pub(in crate::machine) fn legal(state: &RunState, event: &CallEvent) -> Result<(
         CallEvent::AgentStarted(_) => Ok(()),
         CallEvent::LlmRequested(_)
         | CallEvent::LlmResponded(_)
-        | CallEvent::LlmFailed(_)
         | CallEvent::ConversationExtended(_)
         | CallEvent::ToolIntended(_)
-        | CallEvent::ToolFinished(_)
-        | CallEvent::AgentFinished(_) => Ok(call().map(|_| ())?),
+        | CallEvent::ToolFinished(_) => Ok(call().map(|_| ())?),
+        CallEvent::AgentFinished(_) => match call()?.after_failure {
+            Some(AfterFailure::Stop(_)) if state.backpressure.is_none() => {
+                Err("its failed call stops the run first".to_owned())
+            }
+            _ => Ok(()),
+        },
+        CallEvent::LlmFailed(failed) => call().map_err(str::to_owned).and_then(|_| failure::legal(state, failed)),
         CallEvent::ReportAccepted(accepted) => legal_report(state, call()?, accepted),
         CallEvent::AgentActed(_) | CallEvent::AgentCalled(_) => {
             let open = state.call.as_ref();
@@ -85,8 +91,10 @@ pub(in crate::machine) fn apply(state: &mut RunState, event: &CallEvent, ts: &st
                 let spend = &mut iteration.spend;
                 spend.waited_millis = spend.waited_millis.saturating_add(failed.wait_millis.unwrap_or(0));
             }
+            let after = failed.facts.map(|facts| failure::decide(state, failed.class, &facts));
             let call = call(state)?;
             call.apply(event);
+            call.after_failure = after;
             call.wait = failed.wait_millis.map(|millis| (ts.to_owned(), millis));
         }
         CallEvent::ToolIntended(_) => {

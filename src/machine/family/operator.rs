@@ -2,6 +2,7 @@
 
 use crate::machine::call::{CallState, ToolPhase};
 use crate::machine::event::{AskedBy, DecisionAsked, DecisionSettled, OperatorEvent};
+use crate::machine::failure::AfterFailure;
 use crate::machine::operator::{Decision, DecisionStatus, MAX_STEER, Operator, Pause};
 use crate::machine::run::RunState;
 use crate::machine::state::State;
@@ -104,7 +105,7 @@ fn legal_asker(state: &RunState, asked: &DecisionAsked) -> Result<(), String> {
     let Some(by) = &asked.asked_by else {
         return match (&asked.request, call) {
             (Request::Tampering { .. }, None) if state.state == State::CheckHalting => Ok(()),
-            (Request::SpendLimit { .. }, Some(call)) if !call.request_open => Ok(()),
+            (Request::SpendLimit { .. }, Some(call)) if !call.request_open && asks_for_money(call) => Ok(()),
             (Request::Escalation { .. }, Some(_)) if state.denied_too_often().is_some() => Ok(()),
             // Between its calls a playbook asks for itself.
             (request, None) if state.playbook().may_ask(state, request) => Ok(()),
@@ -138,6 +139,11 @@ fn legal_asker(state: &RunState, asked: &DecisionAsked) -> Result<(), String> {
             }
         }
     }
+}
+
+/// Older journals do not say what was decided after a failed attempt.
+fn asks_for_money(call: &CallState) -> bool {
+    call.after_failure.is_none_or(|after| after == AfterFailure::Ask)
 }
 
 /// A program asks in the middle of its turn. It names its asks itself; the engine makes the names.

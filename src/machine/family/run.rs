@@ -1,9 +1,11 @@
 //! Events of the run as a whole: beginning, states, limits, end.
 
 use crate::machine::claim::claims_success;
-use crate::machine::event::{RunEvent, RunHalted, StateEntered};
+use crate::machine::event::{BackpressureSeen, BudgetCut, RunEvent, RunHalted, Signal, StateEntered};
+use crate::machine::failure::AfterFailure;
 use crate::machine::run::RunState;
 use crate::machine::state::State;
+use crate::model::budget::Exhausted;
 use crate::model::decision::Mode;
 use crate::model::stop::{ExitStatus, ForbiddenState, StopReason};
 
@@ -13,7 +15,9 @@ pub(in crate::machine) fn legal(state: &RunState, event: &RunEvent) -> Result<()
         RunEvent::RunStarted(_) => Err("a run starts once".to_owned()),
         RunEvent::RunResumed(_) => resumable(state),
         RunEvent::StateEntered(entered) => legal_edge(state, entered),
-        RunEvent::InputRejected(_) | RunEvent::BackpressureSeen(_) | RunEvent::BudgetCut(_) => Ok(()),
+        RunEvent::InputRejected(_) => Ok(()),
+        RunEvent::BackpressureSeen(seen) => legal_stop(state, seen),
+        RunEvent::BudgetCut(cut) => legal_cut(state, cut),
         RunEvent::NorthstarRead(_) | RunEvent::NullChecked(_) => state.only_in(event.kind(), &[State::NullCheck]),
         RunEvent::PlanWritten(_) => state.only_in(event.kind(), &[State::DreamGoal]),
         RunEvent::RunHalted(halted) => legal_halt(state, halted),
@@ -59,6 +63,32 @@ pub(in crate::machine) fn resumable(state: &RunState) -> Result<(), String> {
         Some(halted) if halted.stop_reason == StopReason::BackpressureSignal => Ok(()),
         Some(halted) => Err(format!("the run has ended: {} ({})", halted.status, halted.stop_reason)),
     }
+}
+
+/// What a failed call stops the run for is decided, not seen.
+fn legal_stop(state: &RunState, seen: &BackpressureSeen) -> Result<(), String> {
+    let decided = state.call.as_ref().and_then(|call| call.after_failure);
+    match (seen.signal, decided) {
+        (Signal::SpendLimit | Signal::DownstreamUnavailable, Some(after))
+            if after != AfterFailure::Stop(seen.signal) =>
+        {
+            Err(format!("after the failed call comes {after:?}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A limit cuts what agents and checks do, once, and only a limit that is set.
+fn legal_cut(state: &RunState, cut: &BudgetCut) -> Result<(), String> {
+    let Exhausted { dimension, limit, .. } = &cut.exhausted;
+    state.only_in("budget.cut", &[State::DreamGoal, State::SpawnSubagent, State::CheckHalting, State::BudgetCheck])?;
+    if state.cut.is_some() {
+        return Err("the iteration is cut already".to_owned());
+    }
+    if state.limits.of(*dimension).as_ref() != Some(limit) {
+        return Err(format!("the limit for {dimension} is not {limit}"));
+    }
+    Ok(())
 }
 
 fn legal_edge(state: &RunState, entered: &StateEntered) -> Result<(), String> {
@@ -127,6 +157,7 @@ fn resume(state: &mut RunState) {
     }
     if let Some(call) = &mut state.call {
         call.failed = None;
+        call.after_failure = None;
         if was_stopped {
             call.wait = None;
         }

@@ -3,7 +3,8 @@
 use super::super::samples::{self, bare, stream, unended};
 use super::*;
 use crate::agent::message::{Block, StopReason, ToolInput};
-use crate::agent::retry::{RetryClass, classify};
+use crate::agent::retry::classify;
+use crate::model::failure::FailureClass;
 use serde_json::json;
 
 fn read(chunks: &[&[u8]]) -> Result<Assembled, CallError> {
@@ -86,14 +87,17 @@ fn nothing_after_done_is_read() {
 fn an_error_inside_the_stream_is_an_error() {
     let said = bare(r#"{"content":"hi"}"#, "null");
     for (chunk, class) in [
-        (r#"{"error":{"message":"oom","type":"InternalServerError","param":null,"code":500}}"#, RetryClass::Transient),
-        (r#"{"error":"model runner has stopped"}"#, RetryClass::Transient),
-        (r#"{"object":"error","message":"m","type":"BadRequestError","code":400}"#, RetryClass::Fatal),
+        (
+            r#"{"error":{"message":"oom","type":"InternalServerError","param":null,"code":500}}"#,
+            FailureClass::Transient,
+        ),
+        (r#"{"error":"model runner has stopped"}"#, FailureClass::Transient),
+        (r#"{"object":"error","message":"m","type":"BadRequestError","code":400}"#, FailureClass::Fatal),
         (
             r#"{"id":"gen","error":{"code":429,"message":"slow"},"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]}"#,
-            RetryClass::RateLimited,
+            FailureClass::RateLimited,
         ),
-        (r#"{"choices":[{"index":0,"delta":{},"finish_reason":"error"}]}"#, RetryClass::Transient),
+        (r#"{"choices":[{"index":0,"delta":{},"finish_reason":"error"}]}"#, FailureClass::Transient),
     ] {
         let error = read_chunks(&[said.clone(), chunk.to_owned(), bare("{}", r#""stop""#)]).unwrap_err();
         assert!(matches!(error, CallError::StreamError { .. }), "{chunk}: {error:?}");
@@ -181,7 +185,7 @@ fn a_whole_answer_is_a_reply_too() {
         assert!(whole(&body[..cut], Asked::default(), &mut |_| {}).is_err(), "cut at {cut}");
     }
     let error = whole(br#"{"error":{"message":"busy","type":"rate_limit_error"}}"#, Asked::default(), &mut |_| {});
-    assert_eq!(classify(&error.unwrap_err()), RetryClass::RateLimited);
+    assert_eq!(classify(&error.unwrap_err()), FailureClass::RateLimited);
     // What a server sends that was stopped before it began.
     let nothing = br#"{"choices":[{"index":0,"message":{"role":"","content":""},"finish_reason":null}],"usage":{"prompt_tokens":0}}"#;
     assert!(matches!(whole(nothing, Asked::default(), &mut |_| {}), Err(CallError::BadReply(_))));

@@ -9,17 +9,20 @@ use super::*;
 use crate::agent::rehearsal::Speed;
 use crate::engine::backends::Agents;
 use crate::engine::command::Order;
-use crate::engine::driver::Ports;
+use crate::engine::declaration;
 use crate::engine::hub::Hub;
 use crate::engine::means::Means;
 use crate::engine::observer::Observer;
 use crate::engine::places::StateRoot;
-use crate::engine::session::{self, Attendance, Session};
+use crate::engine::session::{Attendance, Session};
 use crate::engine::signals::Signals;
+use crate::engine::tools;
 use crate::machine::event::*;
 use crate::machine::fold::Stamped;
 use crate::machine::run::RunState;
 use crate::machine::state::State;
+use crate::model::digest::Digest;
+use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::{Action, Gate, Outcome, Task, TaskSource, TaskStatus};
 
 const LOOP: &str = "playbook: value\ngoal: Greet people.\nspec: \"1.0\"\nhalting_certificates: [EXACT]\n\
@@ -69,7 +72,7 @@ async fn driver<'a>(more: &str, heard: &'a mut Heard) -> (Driver<'a>, Place) {
     let workspace = dir.path().join("ws");
     std::fs::create_dir(&workspace).unwrap();
     std::fs::write(workspace.join("loop.yaml"), format!("{LOOP}{more}")).unwrap();
-    let declaration = session::read_declaration(&workspace.join("loop.yaml")).unwrap();
+    let declaration = declaration::read_declaration(&workspace.join("loop.yaml")).unwrap();
     let root = StateRoot::at(dir.path().join("state"));
     let agents =
         Agents::prepare(&declaration.file, &workspace, root.path(), &Means::from(Speed::Instant)).await.unwrap();
@@ -81,21 +84,21 @@ async fn driver<'a>(more: &str, heard: &'a mut Heard) -> (Driver<'a>, Place) {
 }
 
 async fn begin(driver: &mut Driver<'_>, action: Action) {
-    let step = driver.session.state.value().steps_begun;
-    driver.record(StepBegan { step, action, why: String::new() }).await.unwrap();
+    let step = driver.cx.state().value().steps_begun;
+    driver.cx.record(StepBegan { step, action, why: String::new() }).await.unwrap();
 }
 
 async fn enter(driver: &mut Driver<'_>, states: &[State]) {
     for to in states {
-        let from = driver.session.state.state;
-        driver.record(StateEntered { from, to: *to, why: String::new() }).await.unwrap();
+        let from = driver.cx.state().state;
+        driver.cx.record(StateEntered { from, to: *to, why: String::new() }).await.unwrap();
     }
 }
 
 /// In the first iteration, with an open step that runs scripts.
 async fn working(driver: &mut Driver<'_>) {
     enter(driver, &[State::IntakeGoal, State::NullCheck, State::DreamGoal, State::SpawnSubagent]).await;
-    driver.begin_iteration().await.unwrap();
+    iteration::begin(&mut driver.cx, &mut driver.evidence).await.unwrap();
     begin(driver, Action::RunQc).await;
 }
 
@@ -111,23 +114,23 @@ async fn documents_are_read_written_and_briefed_before_the_first_iteration() {
     enter(&mut driver, &[State::IntakeGoal, State::NullCheck, State::DreamGoal]).await;
     begin(&mut driver, Action::Gate { gate: Gate::Inputs }).await;
     driver.make(Effect::ReadDocuments).await.unwrap();
-    let read = driver.session.state.value().documents.clone().unwrap();
-    assert_eq!(driver.session.blobs.get(&read.vision.text.unwrap()).unwrap(), b"Everyone is greeted.\n");
+    let read = driver.cx.state().value().documents.clone().unwrap();
+    assert_eq!(driver.cx.blobs().get(&read.vision.text.unwrap()).unwrap(), b"Everyone is greeted.\n");
     assert!(read.prd.problem.unwrap().starts_with("PRD.md is not there: write down"));
 
-    let text = driver.session.blobs.put(b"R1: it greets.\n").unwrap();
+    let text = driver.cx.blobs().put(b"R1: it greets.\n").unwrap();
     driver.make(Effect::WriteDocument { path: "PRD.md".to_owned(), text }).await.unwrap();
-    let read = driver.session.state.value().documents.clone().unwrap();
+    let read = driver.cx.state().value().documents.clone().unwrap();
     assert_eq!((read.prd.text, read.prd.problem), (Some(text), None));
     assert_eq!(place.read("PRD.md"), "R1: it greets.\n");
     assert!(driver.make(Effect::WriteDocument { path: "loop.yaml".to_owned(), text }).await.is_err());
 
-    let message = driver.value_message(Purpose::Plan, None).unwrap();
+    let message = value::message(&driver.cx, Purpose::Plan, None).unwrap();
     assert!(message.starts_with("CAPSULE\n{") && message.contains("\"subagent_role\": \"reasoner\""), "{message}");
     assert!(message.contains("\nCALL {\"nth\":1,\"purpose\":\"plan\"}\n"), "{message}");
     // Every call has its number, counted for each purpose and subject.
     for (purpose, subject) in [(Purpose::Plan, None), (Purpose::Execute, Some("T1".to_owned()))] {
-        let call = driver.session.state.next_call_key(purpose, None);
+        let call = driver.cx.state().next_call_key(purpose, None);
         let role = purpose.role();
         let started = AgentStarted {
             call: call.clone(),
@@ -142,10 +145,10 @@ async fn documents_are_read_written_and_briefed_before_the_first_iteration() {
             message: text,
             paraphrase: None,
         };
-        driver.record(started).await.unwrap();
-        driver.record(AgentFinished { call, role, end: AgentEnd::NoReport }).await.unwrap();
+        driver.cx.record(started).await.unwrap();
+        driver.cx.record(AgentFinished { call, role, end: AgentEnd::NoReport }).await.unwrap();
     }
-    let call = |purpose, subject| driver.value_message(purpose, subject).unwrap();
+    let call = |purpose, subject| value::message(&driver.cx, purpose, subject).unwrap();
     assert!(call(Purpose::Plan, None).contains("\nCALL {\"nth\":2,\"purpose\":\"plan\"}\n"));
     assert!(call(Purpose::Execute, Some("T1")).contains("CALL {\"nth\":2,"));
     assert!(call(Purpose::Execute, Some("T2")).contains("CALL {\"nth\":1,"));
@@ -158,11 +161,11 @@ async fn documents_are_read_written_and_briefed_before_the_first_iteration() {
 
     // A proposed text can be put before a person as a document.
     let proposal = serde_json::json!({"text": "R1: it greets by name.", "note": "names were missing"});
-    driver.admit(Tool::ProposePrd, &proposal).unwrap();
+    tools::admit(&driver.cx, Tool::ProposePrd, &proposal).unwrap();
     let kept = Digest::of(b"R1: it greets by name.");
-    assert_eq!(driver.session.blobs.get(&kept).unwrap(), b"R1: it greets by name.");
+    assert_eq!(driver.cx.blobs().get(&kept).unwrap(), b"R1: it greets by name.");
     let finished = StepFinished { step: 0, outcome: Outcome::Passed, detail: String::new() };
-    driver.record(finished).await.unwrap();
+    driver.cx.record(finished).await.unwrap();
 }
 
 #[tokio::test]
@@ -176,15 +179,15 @@ async fn scripts_run_together_as_they_were_left_and_are_recorded_in_order() {
         let cheat = "echo exit 0 > .loop/verifications/unit_c.sh; exit 0";
         place.write(".loop/verifications/unit_c.sh", cheat);
         driver.make(Effect::FindVerifications).await.unwrap();
-        assert_eq!(driver.session.state.value().verifications.len(), 3);
+        assert_eq!(driver.cx.state().value().verifications.len(), 3);
         // Somebody makes the failing one pass and takes another away.
         place.write(".loop/verifications/unit_b.sh", "exit 0");
         std::fs::remove_file(place.workspace().join(".loop/verifications/unit_a.sh")).unwrap();
         // An engine that died had announced one already.
         let argv = vec!["sh".to_owned()];
-        driver.record(ProbeStarted { phase: Phase::Step(0), probe: script("b"), argv }).await.unwrap();
+        driver.cx.record(ProbeStarted { phase: Phase::Step(0), probe: script("b"), argv }).await.unwrap();
         driver.make(Effect::RunProbes(vec![script("c"), script("b"), script("a")])).await.unwrap();
-        let step = driver.session.state.value().step.as_ref().unwrap();
+        let step = driver.cx.state().value().step.as_ref().unwrap();
         assert_eq!(step.probes[&script("b")].end, ProbeEnd::Exited(1));
         assert_eq!(step.probes[&script("a")].last_line.as_deref(), Some("3102"));
         assert!(step.probes[&script("c")].end.describe().contains("changed while it ran"));
@@ -192,7 +195,7 @@ async fn scripts_run_together_as_they_were_left_and_are_recorded_in_order() {
         assert_eq!(place.read(".loop/verifications/unit_c.sh"), cheat);
         // What a builder changes is not taken for the work of the role that looks next.
         place.write(".loop/verifications/unit_b.sh", "exit 0");
-        driver.restore_scripts().unwrap();
+        value::restore_scripts(&driver.cx).unwrap();
         driver.make(Effect::FindVerifications).await.unwrap();
         assert_eq!(place.read(".loop/verifications/unit_b.sh"), "exit 1");
     }
@@ -235,13 +238,13 @@ async fn a_check_that_the_rules_deny_does_not_run() {
         created_in: 0,
         done_in: None,
     };
-    driver.record(TaskPut { task: Box::new(task.clone()), why: String::new() }).await.unwrap();
+    driver.cx.record(TaskPut { task: Box::new(task.clone()), why: String::new() }).await.unwrap();
     task.id = "T2".to_owned();
     task.check = Some(["sh", "-c", "test -n \"$PORT\""].map(str::to_owned).to_vec());
-    driver.record(TaskPut { task: Box::new(task), why: String::new() }).await.unwrap();
+    driver.cx.record(TaskPut { task: Box::new(task), why: String::new() }).await.unwrap();
     let probes = ["T1", "T2"].map(|id| Probe::Task(id.to_owned()));
     driver.make(Effect::RunProbes(probes.to_vec())).await.unwrap();
-    let step = driver.session.state.value().step.as_ref().unwrap();
+    let step = driver.cx.state().value().step.as_ref().unwrap();
     assert!(step.probes[&probes[0]].end.describe().contains("not permitted: deny"));
     assert!(!place.workspace().join("made").exists());
     assert!(step.probes[&probes[1]].end.passed(), "{:?}", step.probes);

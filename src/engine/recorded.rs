@@ -1,0 +1,100 @@
+//! A run as its journal tells it: records become events, events a state.
+//!
+//! Not here: going on with it (`session`). Reading needs no lock and changes nothing; recovering does.
+
+use crate::journal::{self, Anchor, Anchors, Draft, JournalError, Record, RunDir, RunLock};
+use crate::machine::batch::Batch;
+use crate::machine::event::Event;
+use crate::machine::fold::{self, Stamped};
+use crate::machine::run::RunState;
+use crate::model::ids::RunId;
+use crate::playbook;
+
+use super::error::EngineError;
+use super::places::StateRoot;
+
+/// Repairs a torn tail and folds everything. The batch is what the last decision still lacks. A journal that is not
+/// the one that was anchored is refused, unless a person said to go on `unanchored`.
+pub(super) fn recover(
+    root: &StateRoot,
+    run_dir: &RunDir,
+    lock: &RunLock,
+    unanchored: bool,
+) -> Result<(journal::Recovered, Option<RunState>, Batch), EngineError> {
+    let anchors = Anchors::in_root(root.path());
+    let anchored = anchors.of_run(&run_dir.name())?;
+    let mut connection = anchored.connect(run_dir.genesis_digest());
+    let mut folded: Option<RunState> = None;
+    let mut batch = Batch::default();
+    let recovered = journal::recover(run_dir, lock, &mut |record| {
+        let invalid = |e: EngineError| JournalError::Invalid { detail: e.to_string() };
+        connection.see(record.seq, record.hash);
+        if let Some(state) = folded.as_ref().filter(|_| record.kind != journal::SEGMENT_END) {
+            let event = stamped(&record).map_err(invalid)?.event;
+            batch.follow(state, &event);
+        }
+        fold_record(&mut folded, &record).map_err(invalid)
+    })?;
+    if let Some(why) = connection.broken() {
+        if !unanchored {
+            return Err(EngineError::Unanchored {
+                message: format!("run {} is not the one that was anchored: {why}", run_dir.name()),
+                hint: "`nightloop verify` says more; if you know why, `nightloop resume --unanchored` goes on with \
+                       the journal as it is"
+                    .to_owned(),
+            });
+        }
+        if let (true, Some(seq)) = (anchored.is_empty(), recovered.tail.next_seq.checked_sub(1)) {
+            // From here on it is anchored again, and `verify` says since when.
+            anchors.append(&run_dir.name(), &Anchor { seq, head: recovered.tail.head, seal: None })?;
+        }
+    }
+    Ok((recovered, folded, batch))
+}
+
+/// Reads a run without owning it.
+pub fn read_state(root: &StateRoot, run: &RunId) -> Result<RunState, EngineError> {
+    let run_dir = RunDir::open(&root.run(run))?;
+    let mut folded = None;
+    for record in journal::read(&run_dir) {
+        match record {
+            Ok(record) => fold_record(&mut folded, &record)?,
+            // The owner is writing this line right now, or died while it did.
+            Err(JournalError::Torn { .. }) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    folded.ok_or_else(|| {
+        EngineError::usage(
+            format!("run {run} was created but never started: its journal is empty"),
+            "if it is starting right now, try again in a moment; else begin anew with `nightloop run`",
+        )
+    })
+}
+
+/// Folds one journal record; the journal's own bookkeeping is passed over.
+pub fn fold_record(folded: &mut Option<RunState>, record: &Record) -> Result<(), EngineError> {
+    if record.kind == journal::SEGMENT_END {
+        return Ok(());
+    }
+    let stamped = stamped(record)?;
+    match folded {
+        None => *folded = Some(playbook::start(&stamped)?),
+        Some(state) => fold::apply(state, &stamped)?,
+    }
+    Ok(())
+}
+
+/// A journal record as an event.
+pub fn stamped(record: &Record) -> Result<Stamped, EngineError> {
+    let event = playbook::parse(&record.kind, record.data.get())
+        .ok_or_else(|| EngineError::NewerEvents { kind: record.kind.clone() })?
+        .map_err(|e| EngineError::Journal(JournalError::Invalid { detail: format!("event {}: {e}", record.seq) }))?;
+    Ok(Stamped { seq: record.seq, ts: record.ts.clone(), mono_ms: record.mono_ms, boot: record.boot.clone(), event })
+}
+
+/// An event as a journal draft.
+pub fn draft(iteration: Option<u32>, event: &Event) -> Result<Draft, EngineError> {
+    let data = event.data().map_err(|e| EngineError::Internal(format!("cannot write {}: {e}", event.kind())))?;
+    Ok(Draft { iter: iteration, kind: event.kind().to_owned(), data })
+}

@@ -1,0 +1,178 @@
+//! Looks at the workspace: its tree, and what an iteration changed in it.
+//!
+//! Not here: what the tree consists of (`workspace::tree`), what guards a check (`protect`). Holds only what saves work:
+//! the hashes of the last look, and git's configuration in force.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::evidence::ours;
+use crate::journal;
+use crate::machine::event::{ArtifactsCollected, Change, ChangeKind, TreePurpose, TreeTaken};
+use crate::model::canonical;
+use crate::model::digest::Digest;
+use crate::workspace::tree::{self, FileState, Pace, TreeCache, TreeSnapshot};
+
+use super::context::{Context, Cutoff, Guarded};
+use super::diff;
+use super::error::EngineError;
+use super::git::{self, effective};
+use super::learn;
+use super::northstar;
+use super::protect;
+
+/// A look at the workspace may take this long, and longer where the run has time left; then it hurries.
+const LEAST_TIME: Duration = Duration::from_secs(20);
+
+/// The looks at one workspace.
+#[derive(Default)]
+pub(super) struct Trees {
+    cache: Option<TreeCache>,
+    /// Git's configuration in force, as of these files of its own.
+    git: Option<(BTreeMap<String, FileState>, effective::Effective)>,
+}
+
+impl Trees {
+    /// The tree as it is, kept as a blob. `None`: a stop came first.
+    async fn snapshot(&mut self, cx: &mut Context<'_>) -> Result<Option<(TreeSnapshot, Digest)>, EngineError> {
+        let workspace = cx.workspace().to_owned();
+        let cache = self.cache.take();
+        let excluded = ours::excluded(cx.state().loop_file());
+        let token = CancellationToken::new();
+        let (stop, hurry) = (token.clone(), Instant::now() + cx.recorder.total_time_left().max(LEAST_TIME));
+        // Hashing a large tree must not hold up the watch for stop signals.
+        let taken = tokio::task::spawn_blocking(move || {
+            let pace = || match stop.is_cancelled() {
+                true => Pace::Stop,
+                false if Instant::now() > hurry => Pace::Hurry,
+                false => Pace::Walk,
+            };
+            let excluded: Vec<&str> = excluded.iter().map(String::as_str).collect();
+            let result = tree::snapshot(&workspace, &excluded, cache.as_ref(), &pace);
+            let result = result.map_err(|e| EngineError::io("cannot read the workspace", &workspace, e));
+            // What was remembered is as good as before for a look that came to nothing.
+            result.map(|taken| taken.ok_or(cache))
+        });
+        let taken = cx.guarded(&token, Cutoff::Never, taken).await?;
+        let (Guarded::Done(taken) | Guarded::Stopped(taken) | Guarded::Cut(taken)) = taken;
+        let (mut snapshot, cache) = match taken.map_err(|e| EngineError::Internal(e.to_string()))?? {
+            Ok(taken) => taken,
+            Err(cache) => {
+                self.cache = cache;
+                return Ok(None);
+            }
+        };
+        self.cache = Some(cache);
+        if !self.add_git_configuration(cx, &mut snapshot).await? {
+            return Ok(None);
+        }
+        let text = canonical::compact(&snapshot).map_err(|e| EngineError::Internal(e.to_string()))?;
+        let digest = cx.blobs().put(text.as_bytes())?;
+        Ok(Some((snapshot, digest)))
+    }
+
+    /// Git decides by more than one file what it runs. `false`: a stop came first.
+    async fn add_git_configuration(
+        &mut self,
+        cx: &mut Context<'_>,
+        snapshot: &mut TreeSnapshot,
+    ) -> Result<bool, EngineError> {
+        let guarded = snapshot.guarded.get_or_insert_default();
+        let known = self.git.as_ref().filter(|(files, known)| *files == *guarded && !known.includes);
+        let known = known.map(|(_, known)| known.clone());
+        let token = CancellationToken::new();
+        let asked = git::configuration(cx, &token, known);
+        let asked = cx.guarded(&token, Cutoff::Never, asked).await?;
+        let (Guarded::Done(asked) | Guarded::Stopped(asked) | Guarded::Cut(asked)) = asked;
+        let Ok(effective) = asked else { return Ok(false) };
+        let Some(effective) = effective else { return Ok(true) };
+        if let Some(odd) = &effective.odd {
+            // By its own words, so that whoever is told of the change is told what it is.
+            guarded.insert(odd.clone(), effective.state.clone());
+        } else {
+            self.git = Some((guarded.clone(), effective.clone()));
+        }
+        guarded.insert(effective::NAME.to_owned(), effective.state);
+        Ok(true)
+    }
+
+    pub async fn take(&mut self, cx: &mut Context<'_>, purpose: TreePurpose) -> Result<(), EngineError> {
+        // The stop is recorded next; after a resume it is looked again.
+        let Some((snapshot, digest)) = self.snapshot(cx).await? else { return Ok(()) };
+        let drifted = match (&purpose, cx.state().current.as_ref().and_then(|it| it.artifacts.as_ref())) {
+            (TreePurpose::Frozen, Some(artifacts)) => {
+                let changes = artifacts.changes.iter().map(|change| (&change.path, change.sha256));
+                let guards = artifacts.touched_now.iter().map(|(path, sha256)| (path, *sha256));
+                let expected: BTreeMap<&String, Option<Digest>> = guards.chain(changes).collect();
+                let guards = |path: &String| artifacts.touched_now.contains_key(path);
+                let now = |path: &String| {
+                    let file = if guards(path) { snapshot.state_of(path) } else { snapshot.files.get(path) };
+                    file.map(|file| file.sha256)
+                };
+                let drifted = expected.into_iter().filter(|(path, expected)| now(path) != *expected);
+                drifted.map(|(path, _)| path.clone()).collect()
+            }
+            (TreePurpose::Frozen | TreePurpose::Baseline | TreePurpose::BeforeReview | TreePurpose::AfterReview, _) => {
+                Vec::new()
+            }
+        };
+        diff::keep_contents(cx.run_dir().path(), cx.workspace(), &snapshot, cx.secrets());
+        cx.record(TreeTaken { purpose, tree: digest, files: snapshot.files.len() as u64, drifted }).await
+    }
+
+    pub async fn collect(&mut self, cx: &mut Context<'_>, mended: &mut Vec<String>) -> Result<(), EngineError> {
+        let before = match &cx.state().tree {
+            Some(digest) => load(cx, digest)?,
+            None => TreeSnapshot::default(),
+        };
+        let start = match &cx.state().baseline.tree {
+            Some(digest) => load(cx, digest)?,
+            None => TreeSnapshot::default(),
+        };
+        let Some((after, tree)) = self.snapshot(cx).await? else { return Ok(()) };
+        let changes: Vec<Change> = tree::diff(&before, &after)
+            .into_iter()
+            .map(|change| Change {
+                path: change.path,
+                kind: match change.kind {
+                    tree::ChangeKind::Added => ChangeKind::Added,
+                    tree::ChangeKind::Modified => ChangeKind::Modified,
+                    tree::ChangeKind::Deleted => ChangeKind::Deleted,
+                },
+                sha256: change.sha256,
+            })
+            .collect();
+        let patch = diff::patch(cx.run_dir().path(), cx.workspace(), &before, &changes);
+        let diff = cx.blobs().put(cx.secrets().redact_known(&patch).as_bytes())?;
+        diff::keep_contents(cx.run_dir().path(), cx.workspace(), &after, cx.secrets());
+        let guards_touched = protect::touched(&cx.state().criteria, &start, &after);
+        let mut instruments_touched = protect::instruments_touched(cx.state().loop_file(), &start, &after);
+        instruments_touched.extend(protect::planted(&start, &after));
+        let guards = guards_touched.values().flat_map(|touched| touched.script.iter().chain(&touched.others));
+        let touched_now = guards
+            .chain(&instruments_touched)
+            .map(|path| (path.clone(), after.state_of(path).map(|file| file.sha256)))
+            .collect();
+        let collected = ArtifactsCollected {
+            iteration: cx.state().iteration_number(),
+            tree,
+            guards_touched,
+            instruments_touched,
+            touched_now,
+            changes,
+            diff,
+            northstar_sha256: northstar::now(cx),
+            learnings_intact: learn::is_intact(cx),
+            mended: std::mem::take(mended),
+        };
+        journal::failpoint("artifacts");
+        cx.record(collected).await
+    }
+}
+
+fn load(cx: &Context<'_>, digest: &Digest) -> Result<TreeSnapshot, EngineError> {
+    let bytes = cx.blobs().get(digest)?;
+    serde_json::from_slice(&bytes).map_err(|e| EngineError::Internal(format!("tree {}: {e}", digest.short())))
+}
