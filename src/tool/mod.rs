@@ -7,13 +7,20 @@
 //! Not here: when a tool is called and what is journalled about it (the engine), and how a model
 //! asks for it (the agent).
 
+mod access;
+mod call;
 mod capture;
+mod command;
 mod edit;
+mod environment;
 mod files;
 mod inputs;
 #[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(target_os = "linux")]
 pub mod launcher;
 pub mod lookup;
+mod owned;
 pub mod permission;
 mod pipes;
 pub mod process;
@@ -23,8 +30,10 @@ pub mod sandbox;
 mod search;
 mod shell;
 mod spawn;
+mod step;
 mod supervise;
 mod sweep;
 
-pub use process::Access;
-pub use registry::{EffectClass, Limits, ToolContext, ToolOutcome, ToolSpec};
+pub use access::Access;
+pub use call::{Limits, ToolContext, ToolOutcome};
+pub use registry::{EffectClass, ToolSpec};
