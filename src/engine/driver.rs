@@ -10,7 +10,6 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::evidence::permit;
 use crate::evidence::render;
 use crate::evidence::store;
 use crate::journal::{self, JournalError};
@@ -25,6 +24,7 @@ use crate::model::budget::{self, Exhausted, Spent};
 use crate::model::decision::DecisionId;
 use crate::model::rendered::Rendered;
 use crate::tool::permission::Rules;
+use crate::tool::permit;
 use crate::workspace::plain::Durability;
 use crate::workspace::tree::{FileState, TreeCache};
 

@@ -9,7 +9,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::evidence::permit;
 use crate::evidence::render;
 use crate::journal::JournalError;
 use crate::machine::event::{
@@ -21,6 +20,7 @@ use crate::machine::step::{self, Input};
 use crate::model::decision::{Answer, DecisionId, MAX_PROPOSAL, Mode, Request};
 use crate::model::digest::Digest;
 use crate::model::learnings::flatten;
+use crate::tool::permit;
 use crate::tool::process::{self, Access, CommandSpec};
 use crate::workspace::document;
 use crate::workspace::plain::Durability;

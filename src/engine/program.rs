@@ -17,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::program::{Ask, Finished, Task};
 use crate::agent::{self, CallError, ProgramFault};
-use crate::evidence::permit;
 use crate::machine::event::{AgentActed, LlmRequested, Signal, Usage};
 use crate::model::act::Act;
 use crate::model::budget::Exhausted;
@@ -27,6 +26,7 @@ use crate::model::digest::Digest;
 use crate::model::ids::Role;
 use crate::model::learnings::estimate_tokens;
 use crate::model::purpose::Purpose;
+use crate::tool::permit;
 
 use super::ask;
 use super::conversation;

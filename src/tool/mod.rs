@@ -2,7 +2,7 @@
 //!
 //! The way in is [`registry`]: it lists the tools and runs one call to its end. [`process`] runs
 //! any command (tools, acceptance checks, residual commands) so that nothing outlives it.
-//! [`permission`] decides before a call.
+//! [`permission`] holds the rules, [`permit`] says with them whether a call may run.
 //!
 //! Not here: when a tool is called and what is journalled about it (the engine), and how a model
 //! asks for it (the agent).
@@ -22,6 +22,7 @@ pub mod launcher;
 pub mod lookup;
 mod owned;
 pub mod permission;
+pub mod permit;
 mod pipes;
 pub mod process;
 pub mod reaper;
