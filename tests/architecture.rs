@@ -13,7 +13,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("playbook", &["model", "machine"]),
     ("agent", &["model"]),
     ("workspace", &["model"]),
-    ("tool", &["model", "workspace"]),
+    ("tool", &["model", "machine", "workspace"]),
     ("evidence", &["model", "machine", "journal", "playbook", "workspace", "tool"]),
     ("engine", &["model", "machine", "journal", "playbook", "agent", "workspace", "tool", "evidence"]),
     ("console", &["model", "machine", "journal", "playbook", "workspace", "evidence", "engine"]),

@@ -110,7 +110,7 @@ fn each_fault_leads_where_the_engine_says() {
     fs::rename(case.bench.workspace.join("rehearsal.yaml"), &script).unwrap();
     let script = script.to_str().unwrap();
     for (fault, status, words) in [
-        ("429@2", "EXIT_CONVERGED", "rate_limited: would wait 30.0 s and try again"),
+        ("429@2", "EXIT_CONVERGED", "rate_limited: would wait 30 s and try again"),
         ("529@1", "EXIT_CONVERGED", "overloaded"),
         ("500@3", "EXIT_CONVERGED", "transient"),
         ("cut@2", "EXIT_CONVERGED", "transient"),

@@ -51,7 +51,7 @@ pub fn summary(state: &RunState) -> Vec<String> {
     lines.push(format!(
         "  {} iteration(s) · {} · {} tool calls · {} tokens{cost}",
         spent.iterations,
-        text::duration(spent.millis),
+        text::took(spent.millis),
         spent.tool_calls,
         text::count(spent.tokens()),
     ));

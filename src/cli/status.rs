@@ -66,7 +66,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
             "  spent: {} of {} iterations · {} of {} · {} of {} tool calls · {} tokens · {}",
             spent.iterations,
             state.limits.max_iterations,
-            text::duration(spent.millis),
+            text::took(spent.millis),
             text::duration(state.limits.max_total_seconds * 1_000),
             spent.tool_calls,
             state.limits.max_total_tool_calls,

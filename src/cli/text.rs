@@ -13,8 +13,8 @@ use ratatui::text::Line;
 
 use crate::console::terminal;
 use crate::console::theme::{Depth, write_lines};
-pub use crate::console::widget::count;
 use crate::engine::error::EngineError;
+pub use crate::model::amount::{count, duration, took};
 use crate::model::safe::{Safe, is_forbidden};
 
 /// Untrusted text as one line that may be printed.
@@ -104,16 +104,6 @@ pub fn styled(lines: &[Line<'_>], depth: Option<Depth>) {
     let _ = write_lines(&mut std::io::stdout(), lines, depth);
 }
 
-/// Milliseconds for people.
-pub fn duration(millis: u64) -> String {
-    match millis {
-        0..1_000 => format!("{millis} ms"),
-        1_000..60_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
-        60_000..3_600_000 => format!("{} min {} s", millis / 60_000, millis / 1_000 % 60),
-        _ => format!("{} h {} min", millis / 3_600_000, millis / 60_000 % 60),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,13 +114,5 @@ mod tests {
         let text = json(&value);
         assert!(!text.contains(['\u{9b}', '\u{202e}', '\u{e0041}']), "{text}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
-    }
-
-    #[test]
-    fn counts_and_durations_read_well() {
-        assert_eq!(count(7), "7");
-        assert_eq!(count(1234567), "1,234,567");
-        assert_eq!(duration(999), "999 ms");
-        assert_eq!(duration(61_500), "1 min 1 s");
     }
 }

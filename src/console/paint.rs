@@ -7,7 +7,6 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Block;
 
 use super::prose;
-use super::scene::Scene;
 use super::theme::{Role, Theme};
 use super::widget;
 
@@ -85,13 +84,6 @@ pub fn both_ends(theme: &Theme, left: Line<'static>, right: Line<'static>, colum
     line.spans.push(Span::raw(" ".repeat(gap)));
     line.spans.extend(right.spans);
     line
-}
-
-/// Local clock time of unix milliseconds.
-pub fn clock(scene: &Scene<'_>, millis: i64) -> String {
-    let seconds = millis.div_euclid(1_000) + i64::from(scene.utc_offset_seconds);
-    let day = seconds.rem_euclid(86_400);
-    format!("{:02}:{:02}:{:02}", day / 3_600, day / 60 % 60, day % 60)
 }
 
 #[cfg(test)]

@@ -6,10 +6,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::evidence::permit;
 use crate::model::ids::Role;
 use crate::model::learnings;
 use crate::tool::permission::{Rules, Verdict};
+use crate::tool::permit;
 use crate::tool::process::Access;
 use crate::tool::sandbox::Confinement;
 

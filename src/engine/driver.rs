@@ -11,7 +11,6 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::evidence::permit;
 use crate::journal::{self, JournalError};
 use crate::machine::claim;
 use crate::machine::event::{BackpressureSeen, Event, PauseBegan, Signal};
@@ -19,6 +18,7 @@ use crate::machine::next;
 use crate::machine::run::RunState;
 use crate::machine::step::{self, Input};
 use crate::machine::todo::{Effect, Todo};
+use crate::tool::permit;
 
 use super::backends::Agents;
 use super::calls::Calls;

@@ -8,12 +8,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::evidence::permit;
 use crate::machine::event::{DecisionSettled, Signal};
 use crate::machine::operator::Decision;
 use crate::model::decision::{Answer, DecisionId, Mode, Request};
 use crate::model::digest::Digest;
 use crate::model::learnings::flatten;
+use crate::tool::permit;
 use crate::tool::process::{self, Access, CommandSpec};
 use crate::workspace::document;
 

@@ -7,7 +7,6 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::evidence::permit::{self, Permit, effect_name, effect_of};
 use crate::journal;
 use crate::machine::document;
 use crate::machine::document::check_output_path;
@@ -22,6 +21,7 @@ use crate::model::purpose::Tool;
 use crate::model::report::Report;
 use crate::model::value::tools::Structured;
 use crate::model::value::verification;
+use crate::tool::permit::{self, Permit, effect_name, effect_of};
 use crate::tool::registry::{self, EffectClass, Limits, ToolContext, ToolOutcome};
 
 use super::ask;

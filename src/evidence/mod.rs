@@ -6,7 +6,6 @@
 pub mod ours;
 pub mod pack;
 mod people;
-pub mod permit;
 pub mod render;
 pub mod report;
 pub mod store;

@@ -18,15 +18,11 @@ use super::clock::Clock;
 use super::error::{JournalError, is_full};
 use super::failpoint::{CrashPlan, Moment};
 use super::line::{self, Stamp};
-use super::record::{Draft, Record};
-use super::run_dir::segment_name;
+use super::names;
+use super::record::{Draft, MAX_DATA, MAX_KIND, Record};
 use super::storage::Storage;
 use crate::model::digest::Digest;
 
-/// The largest `data` of an event.
-pub const MAX_DATA: usize = 1024 * 1024;
-/// The longest kind of an event.
-pub const MAX_KIND: usize = 256;
 /// Closes every segment but the last. Written by the journal itself, refused from others.
 pub const SEGMENT_END: &str = "segment.end";
 
@@ -251,7 +247,7 @@ impl Committer {
     }
 
     fn path(&self) -> PathBuf {
-        self.dir.join(segment_name(self.tail.segment))
+        self.dir.join(names::segment(self.tail.segment))
     }
 
     /// Writes everything up to the middle of one line, then dies.

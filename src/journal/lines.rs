@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-use super::commit::{MAX_DATA, MAX_KIND};
+use super::record::{MAX_DATA, MAX_KIND};
 
 /// Longer than any line the writer makes: the data, the kind with each byte escaped, and the
 /// fixed fields with room to spare.

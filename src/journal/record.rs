@@ -8,6 +8,11 @@ use serde_json::value::RawValue;
 use crate::journal::JournalError;
 use crate::model::digest::Digest;
 
+/// The largest `data` of an event.
+pub const MAX_DATA: usize = 1024 * 1024;
+/// The longest kind of an event.
+pub const MAX_KIND: usize = 256;
+
 /// An event that is not yet on disk.
 #[derive(Clone, Debug)]
 pub struct Draft {

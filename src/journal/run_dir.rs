@@ -14,13 +14,9 @@ use super::error::{JournalError, at};
 use super::failpoint::failpoint;
 use super::lines::MAX_LINE;
 use super::lock;
-use super::seal;
-use super::signature;
-use super::storage;
+use super::names::{self, GENESIS, RESERVE, SEAL, SIGNATURE};
+use super::reserve;
 use crate::model::digest::Digest;
-
-const GENESIS: &str = "genesis.json";
-const RESERVE: &str = "reserve";
 
 /// An existing run directory.
 #[derive(Clone, Debug)]
@@ -43,7 +39,7 @@ impl RunDir {
         // The first segment exists from the start: later its absence is damage, not youth.
         let first = run.segment_path(1);
         fs::OpenOptions::new().append(true).create(true).open(&first).map_err(at(&first))?;
-        storage::allocate_reserve(&run.reserve_path()).map_err(at(&run.reserve_path()))?;
+        reserve::allocate(&run.reserve_path()).map_err(at(&run.reserve_path()))?;
         failpoint("run_reserve");
         for dir in [&journal, &run.path.join("blobs")] {
             atomic::sync_dir(dir).map_err(at(dir))?;
@@ -77,7 +73,7 @@ impl RunDir {
             }),
             Err(error) => error.kind() == ErrorKind::NotFound,
         };
-        let first = segment_name(1);
+        let first = names::segment(1);
         !has_line(&root.join("journal").join(&first))
             && only(root.to_owned(), &[lock::NAME, "journal", "blobs", RESERVE, GENESIS])
             && only(root.join("journal"), &[&first])
@@ -112,14 +108,14 @@ impl RunDir {
     /// last words and what recoveries set aside are none of them.
     pub fn parts(&self) -> Result<Vec<(String, PathBuf)>, JournalError> {
         let mut parts: Vec<(String, PathBuf)> = Vec::new();
-        for name in [GENESIS, seal::NAME, signature::NAME] {
+        for name in [GENESIS, SEAL, SIGNATURE] {
             let path = self.path.join(name);
             if path.exists() {
                 parts.push((name.to_owned(), path));
             }
         }
         for number in self.segments()? {
-            parts.push((format!("journal/{}", segment_name(number)), self.segment_path(number)));
+            parts.push((format!("journal/{}", names::segment(number)), self.segment_path(number)));
         }
         for digest in self.blobs().list()? {
             let path = self.blobs().path(&digest);
@@ -134,7 +130,7 @@ impl RunDir {
     }
 
     pub(super) fn segment_path(&self, number: u32) -> PathBuf {
-        self.journal_dir().join(segment_name(number))
+        self.journal_dir().join(names::segment(number))
     }
 
     pub(super) fn reserve_path(&self) -> PathBuf {
@@ -167,8 +163,4 @@ fn has_line(segment: &Path) -> bool {
     let (mut line, limit) = (Vec::new(), MAX_LINE as u64 + 1);
     let read = BufReader::new(file.take(limit)).read_until(b'\n', &mut line);
     read.map_or(true, |read| line.ends_with(b"\n") || read as u64 == limit)
-}
-
-pub(super) fn segment_name(number: u32) -> String {
-    format!("{number:08}.jsonl")
 }

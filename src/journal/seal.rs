@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use super::atomic;
 use super::error::JournalError;
+use super::names::SEAL;
 use super::run_dir::RunDir;
 use crate::model::digest::Digest;
 
-pub(super) const NAME: &str = "seal.json";
 const STATEMENT: &str = "https://in-toto.io/Statement/v1";
 const PREDICATE: &str = "https://nightloop.dev/halting-certificate/v1";
 /// The subject that names the hash of the last event. `verify_chain` looks for it.
@@ -101,13 +101,13 @@ pub fn write_seal(run: &RunDir, subjects: &[Subject], predicate: Value) -> Resul
         "predicate": predicate,
     });
     let bytes = canonical(&statement)?;
-    atomic::write(run.path(), NAME, &bytes)?;
+    atomic::write(run.path(), SEAL, &bytes)?;
     Ok(bytes)
 }
 
 /// The seal of a run, or `None` when it has none.
 pub fn read_seal(run: &RunDir) -> Result<Option<Seal>, JournalError> {
-    read_canonical(run, NAME, parse)
+    read_canonical(run, SEAL, parse)
 }
 
 /// Reads a file of the run that has one spelling only, or `None` when it is not there.
@@ -255,7 +255,7 @@ mod tests {
         let digest = Digest::of(&bytes);
         let seal = read_seal(&run).unwrap().unwrap();
         assert_eq!((seal.head(), &seal.predicate, seal.digest), (Some(head), &predicate, digest));
-        let text = fs::read_to_string(run.path().join(NAME)).unwrap();
+        let text = fs::read_to_string(run.path().join(SEAL)).unwrap();
         let start = r#"{"_type":"https://in-toto.io/Statement/v1","predicate":{"a":["x",null,true,-5],"b":1,"#;
         assert!(text.starts_with(start), "{text}");
         assert_eq!(digest, Digest::of(text.as_bytes()));
@@ -273,14 +273,14 @@ mod tests {
         for number in [json!(0.5), json!(1e300), json!((1u64 << 53) + 1)] {
             assert!(matches!(write_seal(&run, &[], json!({"n": number})), Err(JournalError::Invalid { .. })));
         }
-        assert!(!run.path().join(NAME).exists());
+        assert!(!run.path().join(SEAL).exists());
     }
 
     #[test]
     fn any_other_spelling_is_refused() {
         let (_dir, run) = run();
         write_seal(&run, &[], json!({"n": 1})).unwrap();
-        let path = run.path().join(NAME);
+        let path = run.path().join(SEAL);
         let good = fs::read_to_string(&path).unwrap();
         for bad in [
             format!("{good}\n"),

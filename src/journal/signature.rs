@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 
 use super::atomic;
 use super::error::JournalError;
+use super::names::SIGNATURE;
 use super::run_dir::RunDir;
 use super::seal::{canonical, read_canonical};
 use super::ssh::{PublicKey, SecretKey};
 
-pub(super) const NAME: &str = "seal.dsse.json";
 const TYPE: &str = "application/vnd.in-toto+json";
 
 /// A signed seal, as read from disk. Not yet checked.
@@ -58,12 +58,12 @@ pub fn sign_seal(run: &RunDir, seal: &[u8], key: &SecretKey) -> Result<(), Journ
         "payloadType": TYPE,
         "signatures": [{"keyid": key.public().to_string(), "sig": signature}],
     });
-    atomic::write(run.path(), NAME, &canonical(&envelope)?)
+    atomic::write(run.path(), SIGNATURE, &canonical(&envelope)?)
 }
 
 /// Takes away a signature that an earlier seal had.
 pub fn unsign(run: &RunDir) -> Result<(), JournalError> {
-    let path = run.path().join(NAME);
+    let path = run.path().join(SIGNATURE);
     match fs::remove_file(&path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(JournalError::io(&path, error)),
         Ok(()) | Err(_) => Ok(()),
@@ -72,7 +72,7 @@ pub fn unsign(run: &RunDir) -> Result<(), JournalError> {
 
 /// The signed seal of a run, or `None` when it was not signed.
 pub fn read_envelope(run: &RunDir) -> Result<Option<Envelope>, JournalError> {
-    read_canonical(run, NAME, parse)
+    read_canonical(run, SIGNATURE, parse)
 }
 
 fn parse(value: Value, _: &[u8]) -> Result<Envelope, String> {
@@ -109,7 +109,7 @@ mod tests {
         let envelope = read_envelope(&run).unwrap().unwrap();
         assert_eq!((envelope.check(seal), envelope.key), (Ok(()), key.public()));
         assert!(envelope.check(br#"{"a":2}"#).is_err());
-        let path = run.path().join(NAME);
+        let path = run.path().join(SIGNATURE);
         let whole = fs::read(&path).unwrap();
         for at in 0..whole.len() * 8 {
             let mut changed = whole.clone();

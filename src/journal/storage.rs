@@ -5,15 +5,13 @@
 //! Invariants: no call retries by itself, and none hides an error.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::atomic;
-use super::run_dir::{RunDir, segment_name};
-
-/// Enough for the last event, the seal and some evidence once the disk is full.
-pub(super) const RESERVE: u64 = 4 * 1024 * 1024;
+use super::names;
+use super::run_dir::RunDir;
 
 /// One journal's disk. Calls after `open_segment` go to that segment.
 pub(super) trait Storage: Send {
@@ -49,7 +47,7 @@ impl Files {
 
 impl Storage for Files {
     fn open_segment(&mut self, number: u32) -> io::Result<u64> {
-        let path = self.dir.join(segment_name(number));
+        let path = self.dir.join(names::segment(number));
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         let length = file.metadata()?.len();
         self.segment = Some(file);
@@ -78,30 +76,4 @@ impl Storage for Files {
             Ok(()) | Err(_) => Ok(()),
         }
     }
-}
-
-/// Creates the reserve with its blocks really taken, so that deleting it really frees them.
-pub(super) fn allocate_reserve(path: &Path) -> io::Result<()> {
-    let file = File::create(path)?;
-    let allocated = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, RESERVE);
-    let filled = match allocated {
-        Ok(()) => Ok(()),
-        // Some file systems cannot allocate ahead; there, zeros take the space.
-        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => fill(&file),
-        Err(error) => Err(error.into()),
-    };
-    let done = filled.and_then(|()| file.sync_all());
-    if done.is_err() {
-        // Half a reserve looks like a whole one later; none at all is restored later.
-        let _ = fs::remove_file(path);
-    }
-    done
-}
-
-fn fill(mut file: &File) -> io::Result<()> {
-    let zeros = vec![0u8; 64 * 1024];
-    for _ in 0..RESERVE / zeros.len() as u64 {
-        file.write_all(&zeros)?;
-    }
-    Ok(())
 }

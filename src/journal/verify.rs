@@ -11,6 +11,7 @@ use std::path::Path;
 
 use super::anchor::{Anchor, Anchored, Anchors};
 use super::error::JournalError;
+use super::names;
 use super::run_dir::RunDir;
 use super::scan::{Break, Scanner, Stop, Verdict};
 use super::seal::{self, HEAD_SUBJECT, Seal};
@@ -104,7 +105,7 @@ fn check_anchors(anchored: &Anchored, seal: Option<&Seal>, report: &mut ChainRep
 
 /// Whose signature it is, where there is one.
 fn check_signature(run: &RunDir, seal: Option<&Seal>, report: &mut ChainReport) {
-    let problem = |what: String| Problem { place: signature::NAME.to_owned(), what };
+    let problem = |what: String| Problem { place: names::SIGNATURE.to_owned(), what };
     let envelope = match signature::read_envelope(run) {
         Ok(envelope) => envelope,
         Err(error) => return report.problems.push(problem(detail(&error))),

@@ -23,8 +23,9 @@ use super::commit::{self, Committer, Tail, WriterOptions};
 use super::error::{JournalError, at};
 use super::failpoint::CrashPlan;
 use super::record::{Draft, Record};
+use super::reserve;
 use super::run_dir::RunDir;
-use super::storage::{self, Files, Storage};
+use super::storage::{Files, Storage};
 use crate::model::digest::Digest;
 
 /// How many appends may wait.
@@ -73,7 +74,7 @@ impl Writer {
     ) -> Result<Self, JournalError> {
         if !run.reserve_path().exists() {
             // Best effort: a disk too full for the reserve may still take the events.
-            let _ = storage::allocate_reserve(&run.reserve_path());
+            let _ = reserve::allocate(&run.reserve_path());
         }
         let files = Files::of(run);
         #[cfg(debug_assertions)]

@@ -65,11 +65,6 @@ pub struct Place {
     pub who: String,
 }
 
-/// How long something took, to the millisecond where it was quick.
-pub fn took(millis: u64) -> String {
-    if millis < 1_000 { format!("{millis} ms") } else { crate::model::amount::duration(millis) }
-}
-
 /// `1 file`, `2 files`.
 pub fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })

@@ -17,6 +17,11 @@ pub fn duration(millis: u64) -> String {
     }
 }
 
+/// How long something took: to the millisecond where it was quick.
+pub fn took(millis: u64) -> String {
+    if millis < 1_000 { format!("{millis} ms") } else { duration(millis) }
+}
+
 /// A count with thousands set apart.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -28,4 +33,29 @@ pub fn count(number: u64) -> String {
         out.push(digit);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_at_most_two_units() {
+        assert_eq!((duration(999), took(999)), ("0 s".to_owned(), "999 ms".to_owned()));
+        for (millis, text) in [
+            (1_999, "1 s"),
+            (61_500, "1 min 1 s"),
+            (120_000, "2 min"),
+            (754_000, "12 min"),
+            (7_200_000, "2 h"),
+            (7_500_000, "2 h 5 min"),
+        ] {
+            assert_eq!((duration(millis), took(millis)), (text.to_owned(), text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn thousands_are_set_apart() {
+        assert_eq!([7, 1_000, 1_234_567].map(count), ["7", "1,000", "1,234,567"]);
+    }
 }

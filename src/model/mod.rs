@@ -2,7 +2,6 @@
 
 pub mod act;
 pub mod amount;
-pub mod base64;
 pub mod budget;
 pub mod call_place;
 pub mod canonical;

@@ -4,8 +4,6 @@
 //!
 //! Invariants: a prompt that was taken renders; a text of the operator is bounded and names no unknown variable.
 
-mod shipped;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use minijinja::{Environment, UndefinedBehavior, Value};
@@ -67,7 +65,7 @@ impl Prompts {
 
     /// Renders a system prompt.
     pub fn render(&self, purpose: Purpose, criteria: &[Criterion]) -> Result<String, PromptError> {
-        let text = self.own.get(purpose.name()).map_or(shipped::text(purpose), String::as_str);
+        let text = self.own.get(purpose.name()).map_or(purpose.prompt(), String::as_str);
         render_text(purpose.name(), text, &variables(purpose, criteria))
     }
 }

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
+use super::call::{ToolContext, ToolOutcome};
 use super::inputs::{EditFile, bounded};
-use super::registry::{ToolContext, ToolOutcome};
 use crate::workspace::contain::Root;
 
 pub(super) fn edit(ctx: &ToolContext, input: &EditFile) -> Result<ToolOutcome, String> {

@@ -7,8 +7,8 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
 
+use super::call::{ToolContext, ToolOutcome};
 use super::inputs::{ReadFile, WriteFile, bounded};
-use super::registry::{ToolContext, ToolOutcome};
 use crate::workspace::contain::Root;
 
 /// Lines shown when no limit is given.

@@ -27,11 +27,14 @@ use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal};
 
+use super::environment::{self, ENGINE_VAR};
+use super::kernel;
+use super::owned;
 use super::pipes::{self, Ending};
-use super::process::only_allowed_env;
 use super::sandbox::setup::Setup;
-use super::spawn::{self, NotReady, OnParentDeath};
-use super::sweep::{self, ENGINE_VAR};
+use super::spawn::{self, OnParentDeath};
+use super::step::NotReady;
+use super::sweep;
 use wire::{Frame, Kind, Reader, Writer};
 
 /// The hidden subcommand that runs [`inside::main`].
@@ -153,9 +156,9 @@ impl Launcher {
         let (socket, theirs) = UnixStream::pair()?;
         let mut command = Command::new(program);
         command.args([SUBCOMMAND, &std::process::id().to_string()]);
-        only_allowed_env(&mut command);
+        environment::only_allowed(&mut command);
         // For the reaper, should the tie ever fail.
-        command.env(ENGINE_VAR, super::process::engine_id()).current_dir("/");
+        command.env(ENGINE_VAR, environment::engine_id()).current_dir("/");
         command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
         let mut tie = Tie(Some(start_tied(command)?));
         socket.set_write_timeout(Some(PATIENCE))?;
@@ -208,7 +211,7 @@ fn end(tie: &mut Child) {
         let _ = tie.kill();
         let _ = tie.try_wait();
     }
-    spawn::disown(tie.id());
+    owned::disown(tie.id());
 }
 
 /// A command that runs in a launcher. Dropped before its end, it is killed with the launcher.
@@ -228,7 +231,7 @@ pub(super) enum Status {
 impl Call<'_> {
     /// Sends a signal to the command's group.
     pub(super) fn signal(&self, signal: Signal) {
-        spawn::signal_group(self.leader.as_fd(), self.pid, signal);
+        kernel::signal_group(self.leader.as_fd(), self.pid, signal);
     }
 
     /// Ends everything in there at once.

@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::capture::Capture;
-use super::process::CommandSpec;
 use super::sweep;
 
 /// How often the leader is looked at where nothing announces its end.
@@ -104,16 +103,17 @@ pub(super) struct Pipes<'a> {
 }
 
 impl<'a> Pipes<'a> {
-    pub(super) fn new(ends: Ends, spec: &'a CommandSpec) -> Self {
+    /// `input` is fed; `keep` bytes are kept of each stream.
+    pub(super) fn new(ends: Ends, input: &'a [u8], keep: usize) -> Self {
         if let Some(pipe) = &ends.stdin {
             // A command that does not read its input must not block us in a write.
             let _ = rustix::io::ioctl_fionbio(pipe, true);
         }
         Self {
             stdin: ends.stdin.map(File::from),
-            unwritten: spec.stdin.as_deref().unwrap_or_default(),
-            stdout: Stream::new(ends.stdout, spec.keep_bytes),
-            stderr: Stream::new(ends.stderr, spec.keep_bytes),
+            unwritten: input,
+            stdout: Stream::new(ends.stdout, keep),
+            stderr: Stream::new(ends.stderr, keep),
             buffer: vec![0; 64 * 1024],
         }
     }

@@ -13,8 +13,10 @@ use std::io::{self, Read};
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use super::process::{Marker, engine_id, only_allowed_env, survivors, sweep};
+use super::environment;
+use super::owned;
 use super::spawn::{self, OnParentDeath};
+use super::sweep::{Marker, survivors, sweep};
 
 /// The hidden subcommand that runs [`reap_main`].
 pub const SUBCOMMAND: &str = "__reap";
@@ -31,14 +33,14 @@ pub struct Reaper {
 
 /// Starts the reaper of this engine.
 pub fn start() -> io::Result<Reaper> {
-    start_with(&std::env::current_exe()?, &[SUBCOMMAND, engine_id()])
+    start_with(&std::env::current_exe()?, &[SUBCOMMAND, environment::engine_id()])
 }
 
 fn start_with(program: &std::path::Path, arguments: &[&str]) -> io::Result<Reaper> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     // The allow-list holds no marker, not even that of an engine around this one.
-    only_allowed_env(&mut command);
+    environment::only_allowed(&mut command);
     // A folder in use cannot be unmounted or removed; the reaper needs none.
     command.current_dir("/");
     let mut child = spawn::spawn(command, OnParentDeath::Live, None)?;
@@ -59,7 +61,7 @@ impl Drop for Reaper {
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(2));
         }
-        spawn::disown(self.child.id());
+        owned::disown(self.child.id());
     }
 }
 
@@ -141,7 +143,7 @@ mod tests {
     }
 
     fn new_mark() -> String {
-        format!("reap-mark-{}", crate::tool::process::new_call_id())
+        format!("reap-mark-{}", environment::new_call_id())
     }
 
     #[test]

@@ -10,10 +10,12 @@
 //! * nothing in loop.yaml can take a single layer away: it is the whole of it, or `mode: off`.
 
 mod confinement;
+mod layer;
 mod level;
 mod names;
 mod policy;
 mod scratch;
+mod trial;
 
 #[cfg(target_os = "linux")]
 mod calls;
@@ -25,18 +27,38 @@ mod limits;
 pub(super) mod setup;
 #[cfg(target_os = "linux")]
 pub(super) mod spaces;
+#[cfg(target_os = "linux")]
+pub(super) mod worn;
+
+/// Elsewhere nothing is enforced, so there is nothing to put on.
+#[cfg(not(target_os = "linux"))]
+pub(super) mod worn {
+    pub struct Worn;
+
+    impl Worn {
+        pub fn enter(&self, _: Option<&std::ffi::CStr>) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        pub fn wear(&self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+}
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::process::Access;
+use super::access::Access;
 use crate::model::loop_file::{NetworkDecl, SandboxDecl, SandboxMode};
 
-pub use confinement::{Confinement, Layer};
-#[cfg(target_os = "linux")]
-pub(super) use level::assume;
-pub use level::{Level, SandboxLevel, detect, level};
+pub use confinement::Confinement;
+pub use layer::Layer;
+pub use level::{Level, SandboxLevel};
 pub use policy::{Grounds, Policy};
+#[cfg(target_os = "linux")]
+pub(super) use trial::assume;
+pub use trial::{detect, level};
 
 /// Where nothing is enforced because the declaration says so.
 const OFF: &str = "off";

@@ -14,8 +14,8 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use tokio_util::sync::CancellationToken;
 
+use super::call::{ToolContext, ToolOutcome};
 use super::inputs::{GlobSearch, GrepSearch, bounded};
-use super::registry::{ToolContext, ToolOutcome};
 use crate::workspace::contain::Root;
 use crate::workspace::plain::Kind;
 use crate::workspace::walk;

@@ -6,10 +6,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::call::{ToolContext, ToolOutcome};
 use super::capture::head_tail;
 use super::inputs::Bash;
 use super::process::{self, CommandSpec, End};
-use super::registry::{ToolContext, ToolOutcome};
 
 /// Of what is said beside the output.
 const MAX_ASIDE: usize = 1_000;

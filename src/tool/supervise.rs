@@ -15,12 +15,15 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
+use super::command::{self, CommandSpec, End, ProcessOutcome};
+use super::environment;
 #[cfg(target_os = "linux")]
 use super::launcher::{Call, Pool, Request, Status};
+use super::owned;
 use super::pipes::{Crowd, Ending, Ends, Pipes, Wake};
-use super::process::{self, CommandSpec, End, ProcessOutcome};
 use super::sandbox::Layer;
 use super::spawn::{self, OnParentDeath};
+use super::step;
 use super::sweep;
 
 /// Between TERM and KILL.
@@ -32,7 +35,7 @@ const CROWDED: &str = "[nightloop ended it: more than 1000 processes at once]\n"
 
 /// Runs the command until it is over and nothing of it is left. `stop` closing means: cancel.
 pub(super) fn supervise(mut spec: CommandSpec, stop: PipeReader) -> ProcessOutcome {
-    let call = process::new_call_id();
+    let call = environment::new_call_id();
     let confinement = spec.confinement.clone();
     #[cfg(target_os = "linux")]
     if let Some(pool) = confinement.as_ref().and_then(|worn| worn.pool()) {
@@ -50,7 +53,7 @@ pub(super) fn supervise(mut spec: CommandSpec, stop: PipeReader) -> ProcessOutco
         stdout: child.stdout.take().map(OwnedFd::from),
         stderr: child.stderr.take().map(OwnedFd::from),
     };
-    let mut pipes = Pipes::new(ends, &spec);
+    let mut pipes = Pipes::new(ends, spec.stdin.as_deref().unwrap_or_default(), spec.keep_bytes);
     let exit = Exit::of(leader);
 
     let crowd = confinement.as_ref().filter(|worn| !worn.lacks(Layer::Limits)).map(|_| Crowd::of(leader, since));
@@ -78,7 +81,7 @@ pub(super) fn supervise(mut spec: CommandSpec, stop: PipeReader) -> ProcessOutco
     if confinement.is_some_and(|worn| worn.lacks(Layer::Sweep)) {
         // Only for tests of the tests: as if nobody cleaned up.
         let status = child.wait().ok();
-        spawn::disown(leader);
+        owned::disown(leader);
         let end = stopped.unwrap_or_else(|| End::Exited(status.and_then(|status| status.code()).unwrap_or(-1)));
         return ProcessOutcome::without_output(end);
     }
@@ -88,7 +91,7 @@ pub(super) fn supervise(mut spec: CommandSpec, stop: PipeReader) -> ProcessOutco
     sweep::end_call(&call, leader, since, &seen);
     drop(rush);
     let status = if exit.happened() { child.wait().ok() } else { child.try_wait().ok().flatten() };
-    spawn::disown(leader);
+    owned::disown(leader);
     pipes.close_input();
     pipes.pump(None, None, after(DRAIN));
 
@@ -106,7 +109,7 @@ fn supervise_launched(mut spec: CommandSpec, pool: &Pool, call: &str, stop: &Pip
         Ok(started) => started,
         Err(end) => return ProcessOutcome::without_output(end),
     };
-    let mut pipes = Pipes::new(ends, &spec);
+    let mut pipes = Pipes::new(ends, spec.stdin.as_deref().unwrap_or_default(), spec.keep_bytes);
     let limited = spec.confinement.as_ref().is_some_and(|worn| !worn.lacks(Layer::Limits));
     let crowd = limited.then(|| running.root()).map(|(pid, since)| Crowd::of(pid, since));
     let mut rush = None;
@@ -145,7 +148,7 @@ fn supervise_launched(mut spec: CommandSpec, pool: &Pool, call: &str, stop: &Pip
 fn start_launched<'a>(spec: &mut CommandSpec, pool: &'a Pool, call: &str) -> Result<(Call<'a>, Ends), End> {
     let wires = spec.wires.take();
     patiently(spec, |spec| {
-        let command = process::build(spec, call).map_err(|why| Refused::Before(End::NotStarted(why)))?;
+        let command = command::build(spec, call).map_err(|why| Refused::Before(End::NotStarted(why)))?;
         let launch = || -> io::Result<(Call<'a>, Ends)> {
             let request = Request::of(&command);
             let (stderr, to_stderr) = io::pipe()?;
@@ -175,7 +178,7 @@ fn start_launched<'a>(spec: &mut CommandSpec, pool: &'a Pool, call: &str) -> Res
 /// Starts the command ourselves.
 fn start(spec: &mut CommandSpec, call: &str) -> Result<Child, End> {
     patiently(spec, |spec| {
-        let mut command = process::build(spec, call).map_err(|why| Refused::Before(End::NotStarted(why)))?;
+        let mut command = command::build(spec, call).map_err(|why| Refused::Before(End::NotStarted(why)))?;
         let stdin = if spec.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Taken, not copied: our copy would keep the pipes open after the command's end. So there is one try only.
@@ -184,7 +187,8 @@ fn start(spec: &mut CommandSpec, call: &str) -> Result<Child, End> {
         if let Some(wires) = wires {
             command.stdin(wires.stdin).stdout(wires.stdout);
         }
-        spawn::spawn(command, OnParentDeath::Kill, spec.confinement.clone())
+        let worn = spec.confinement.as_ref().map(|confinement| confinement.worn()).transpose();
+        worn.and_then(|worn| spawn::spawn(command, OnParentDeath::Kill, worn))
             .map_err(|error| if has_wires { Refused::Before(why_not(spec, &error)) } else { Refused::Then(error) })
     })
 }
@@ -226,7 +230,7 @@ fn patiently<T>(
 fn may_pass(error: &io::Error, is_confined: bool) -> bool {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory | io::ErrorKind::Interrupted => true,
-        io::ErrorKind::InvalidInput => is_confined && spawn::was_not_ready(error),
+        io::ErrorKind::InvalidInput => is_confined && step::was_not_ready(error),
         _ => false,
     }
 }
@@ -234,11 +238,11 @@ fn may_pass(error: &io::Error, is_confined: bool) -> bool {
 /// A start error, in words that tell what to do.
 fn why_not(spec: &CommandSpec, error: &io::Error) -> End {
     let program = spec.argv.first().map_or("", String::as_str);
-    if process::exhausted(error).is_some() {
+    if command::exhausted(error).is_some() {
         return End::failed(&format!("cannot start {program:?}"), error);
     }
     let hint = match error.kind() {
-        _ if spawn::was_not_ready(error) => "the sandbox could not be put up around it",
+        _ if step::was_not_ready(error) => "the sandbox could not be put up around it",
         io::ErrorKind::NotFound => "is it installed, and in PATH?",
         io::ErrorKind::PermissionDenied => "is it executable?",
         io::ErrorKind::ArgumentListTooLong => "the command is too long; put it in a file and run that",

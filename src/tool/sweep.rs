@@ -10,15 +10,10 @@
 //! an engine that was itself killed, and such an unconfined one. Only a pid namespace catches those.
 //!
 //! Invariants: never signals ourselves; a signal goes to the process that was examined, not to a
-//! later one with the same pid; never reaps a child that has a waiter (`spawn::owned`). All
+//! later one with the same pid; never reaps a child that has a waiter (`owned`). All
 //! waits are bounded. On other systems than Linux these functions do nothing.
 
-/// Names the run a process belongs to.
-pub const RUN_VAR: &str = "NIGHTLOOP_RUN";
-/// Names the engine that started a process: a run that goes on has another one.
-pub(super) const ENGINE_VAR: &str = "NIGHTLOOP_ENGINE";
-/// Names the one call a process belongs to.
-pub(super) const CALL_VAR: &str = "NIGHTLOOP_CALL";
+use super::environment::{ENGINE_VAR, RUN_VAR};
 
 /// Whose processes are meant.
 #[derive(Debug, Clone, Copy)]
@@ -111,8 +106,9 @@ mod linux {
 
     use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
-    use super::{CALL_VAR, Marker, PRESENT};
-    use crate::tool::spawn;
+    use super::{Marker, PRESENT};
+    use crate::tool::environment::CALL_VAR;
+    use crate::tool::owned;
 
     /// A killed process may need time to leave the kernel; one in an uninterruptible wait never
     /// does, and we do not wait for it longer than this.
@@ -136,7 +132,7 @@ mod linux {
             return false;
         }
         let Ok(tasks) = fs::read_dir("/proc/self/task") else { return false };
-        let owned = spawn::owned();
+        let owned = owned::pids();
         for task in tasks.flatten() {
             // Not every kernel has this file; without it we look at everything.
             let Ok(children) = fs::read_to_string(task.path().join("children")) else { return false };
@@ -190,7 +186,7 @@ mod linux {
         IS_SUBREAPER.load(Ordering::Relaxed)
             && PRESENT.load(Ordering::SeqCst) <= 1
             && process.parent == std::process::id()
-            && !spawn::owned().contains(&process.pid)
+            && !owned::pids().contains(&process.pid)
             && filters(process.pid) > filters(std::process::id())
     }
 
@@ -317,7 +313,7 @@ mod linux {
 
     /// Collects the exit status of killed orphans that became our children.
     fn reap(killed: &BTreeSet<(u32, u64)>, table: &BTreeMap<u32, Process>, ourselves: u32) {
-        let owned = spawn::owned();
+        let owned = owned::pids();
         for (pid, started) in killed {
             let ours = table.get(pid).is_some_and(|p| p.started == *started && p.parent == ourselves);
             if ours && !owned.contains(pid) {

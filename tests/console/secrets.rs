@@ -4,8 +4,9 @@
 use std::fs;
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use nightloop::agent::rehearsal::{Script, Server, Speed};
-use nightloop::model::base64;
 use serde_json::json;
 
 use crate::case::{Case, call, sh, skeptic_report, write};
@@ -23,7 +24,7 @@ fn percent(text: &str) -> String {
 /// Parts that no output may hold: of the key as it is, percent-encoded and in base64 at each alignment; of the
 /// token.
 fn traces() -> Vec<String> {
-    let inside = |shift: usize| base64::encode(format!("{}{KEY}", &"xyz"[..shift]).as_bytes())[12..28].to_owned();
+    let inside = |shift: usize| STANDARD.encode(format!("{}{KEY}", &"xyz"[..shift]))[12..28].to_owned();
     let mut traces: Vec<String> = (0..3).map(inside).collect();
     traces.extend(["canary-7Q2w".to_owned(), percent("canary-7Q2w"), "CANARYabcdef".to_owned()]);
     traces
@@ -64,7 +65,7 @@ struct Trap {
 }
 
 fn trap(asks: bool) -> Trap {
-    let babble = format!("Look: {KEY} and {} and {}.", base64::encode(KEY.as_bytes()), percent(KEY));
+    let babble = format!("Look: {KEY} and {} and {}.", STANDARD.encode(KEY), percent(KEY));
     let mut calls = vec![call("grep_search", json!({"pattern": KEY})), call("read_file", json!({"path": [KEY]}))];
     if asks {
         calls.push(call("ask_human", json!({"kind": "question", "text": babble, "choices": [KEY]})));

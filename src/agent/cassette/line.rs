@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use crate::model::base64;
 use crate::model::call_place::CallPlace;
 
 /// The first line of every cassette.
@@ -75,7 +76,7 @@ impl From<Chunk> for ChunkText {
     fn from(chunk: Chunk) -> Self {
         match String::from_utf8(chunk.bytes) {
             Ok(text) => Self { ms: chunk.ms, text: Some(text), base64: None },
-            Err(error) => Self { ms: chunk.ms, text: None, base64: Some(base64::encode(error.as_bytes())) },
+            Err(error) => Self { ms: chunk.ms, text: None, base64: Some(STANDARD.encode(error.as_bytes())) },
         }
     }
 }
@@ -86,7 +87,7 @@ impl TryFrom<ChunkText> for Chunk {
     fn try_from(given: ChunkText) -> Result<Self, Self::Error> {
         let bytes = match (given.text, given.base64) {
             (Some(text), None) => text.into_bytes(),
-            (None, Some(text)) => base64::decode(&text).ok_or("a chunk is not base64")?,
+            (None, Some(text)) => STANDARD.decode(text).map_err(|_| "a chunk is not base64")?,
             (Some(_), Some(_)) | (None, None) => return Err("a chunk has either `text` or `base64`"),
         };
         Ok(Self { ms: given.ms, bytes })

@@ -40,7 +40,7 @@ impl Seen<'_> {
         if let Some(first) = lines.first_mut() {
             *first = format!("rehearsed: this loop would end with {first}, exit code {}", outcome::exit_code(state));
         }
-        lines.push(format!("  {} model call(s), rehearsed in {}", self.calls, text::duration(self.millis)));
+        lines.push(format!("  {} model call(s), rehearsed in {}", self.calls, text::took(self.millis)));
         lines.extend(self.checks().iter().map(|(name, result)| format!("  check {name}: {}", text::safe(result))));
         for led in self.led() {
             let place = led.place.as_deref().unwrap_or("the run was over before that call");
@@ -204,7 +204,7 @@ fn words(event: &Event) -> Option<String> {
         Event::Call(CallEvent::LlmFailed(failed)) => {
             let wait = failed.wait_millis.map_or_else(
                 || "not tried again".to_owned(),
-                |ms| format!("would wait {} and try again", text::duration(ms)),
+                |ms| format!("would wait {} and try again", text::took(ms)),
             );
             format!("{}: {wait}", failed.class.name())
         }

@@ -10,6 +10,7 @@ use ratatui::style::Modifier;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 
+use crate::model::diagnose::nearest;
 use crate::model::safe::Safe;
 
 use super::Role;
@@ -127,7 +128,8 @@ impl<'de> Deserialize<'de> for RoleName {
         match names().get(&name) {
             Some(role) => Ok(Self(*role)),
             None => {
-                let hint = nearest_name(&name, names().keys().cloned()).map(|near| format!("; did you mean `{near}`?"));
+                let hint =
+                    nearest(&name, names().keys().map(String::as_str)).map(|near| format!("; did you mean `{near}`?"));
                 Err(de::Error::custom(format!("unknown role `{name}`{}", hint.unwrap_or_default())))
             }
         }
@@ -165,27 +167,6 @@ pub fn line_of_key(text: &str, key: &str) -> Option<usize> {
     found.map(|index| index + 1)
 }
 
-/// The name that is nearest to a misspelt one, if any is near at all.
-pub fn nearest_name(wrong: &str, names: impl Iterator<Item = String>) -> Option<String> {
-    let wrong: Vec<char> = wrong.chars().take(64).collect();
-    let near = names.map(|name| (distance(&wrong, &name.chars().collect::<Vec<_>>()), name)).min()?;
-    (near.0 <= 3 && near.0 < wrong.len()).then_some(near.1)
-}
-
-/// Letters to change, add or remove on the way from one word to the other.
-fn distance(from: &[char], to: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.iter().enumerate() {
-        let mut next = vec![i + 1];
-        for ((b, &above_left), &above) in to.iter().zip(&row).zip(row.iter().skip(1)) {
-            let left = next.last().copied().unwrap_or(i + 1);
-            next.push((above_left + usize::from(a != b)).min(above + 1).min(left + 1));
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,14 +194,5 @@ mod tests {
         assert_eq!(twice, "my.yaml:4: roles: role `text` is named twice");
         assert!(problem("roles: [").starts_with("my.yaml:"));
         assert!(problem("roles:\n  \"te\\e[2Jxt\": {}").chars().all(|c| !c.is_control()));
-    }
-
-    #[test]
-    fn far_names_are_no_hint() {
-        let names = || Role::ALL.iter().map(|role| role.name());
-        assert_eq!(nearest_name("bordr", names()), Some("border".to_owned()));
-        assert_eq!(nearest_name("LaneA", names()), Some("lane-a".to_owned()));
-        assert_eq!(nearest_name("zzzzzzzz", names()), None);
-        assert_eq!(nearest_name("", names()), None);
     }
 }

@@ -9,6 +9,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use crate::model::diagnose::nearest;
+
 use super::background::Background;
 use super::file::{self, Problem, ThemeFile};
 use super::look::{Ground, Look, Theme};
@@ -165,7 +167,7 @@ fn resolve(
             return Err(told(format!("inherits in a circle: {}", round.join(" → "))));
         }
         let Some(source) = source else {
-            let hint = file::nearest_name(current, sources.keys().cloned());
+            let hint = nearest(current, sources.keys().map(String::as_str));
             let hint = hint.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
             return Err(told(format!("inherits from `{current}`, which is not there{hint}")));
         };

@@ -362,8 +362,7 @@ impl Transcript {
 }
 
 fn outcome(finished: &ToolFinished) -> String {
-    let took =
-        if finished.millis < 1_000 { format!("{} ms", finished.millis) } else { widget::duration(finished.millis) };
+    let took = widget::took(finished.millis);
     match (finished.outcome, finished.exit_code) {
         (ToolOutcomeKind::Done, Some(code)) => format!("exit {code}, {took}"),
         (ToolOutcomeKind::Done, None) if finished.is_error => format!("failed, {took}"),

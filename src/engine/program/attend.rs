@@ -18,9 +18,9 @@ use crate::engine::context::{Context, sleep_for, stop_comes};
 use crate::engine::conversation;
 use crate::engine::error::EngineError;
 use crate::engine::offer::{self, ToolServer};
-use crate::evidence::permit;
 use crate::machine::event::{Signal, Usage};
 use crate::model::act::Act;
+use crate::tool::permit;
 use crate::tool::sandbox::Confinement;
 
 use super::declared::Program;

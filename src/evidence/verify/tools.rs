@@ -12,7 +12,7 @@ use crate::model::learnings::flatten;
 use crate::tool::permission::Rules;
 use crate::tool::registry::EffectClass;
 
-use crate::evidence::permit::{self, Permit};
+use crate::tool::permit::{self, Permit};
 
 /// Since this reducer the rules are pure and complete enough to be asked again.
 const FIRST_REDUCER: u32 = 3;

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt as _;
 
 use super::super::fault::{Faulty, How, Op, Plan};
-use super::super::storage::RESERVE;
+use super::super::reserve;
 use super::*;
 
 const OPTIONS: WriterOptions = WriterOptions { segment_bytes: 1 << 20, segment_events: 4 };
@@ -132,8 +132,8 @@ fn a_full_disk_leaves_room_for_the_last_word() {
     let scratch = Scratch::new();
     let reserve = scratch.run.reserve_path();
     let taken = fs::metadata(&reserve).unwrap();
-    assert_eq!(taken.len(), RESERVE);
-    assert!(taken.blocks() * 512 >= RESERVE, "the reserve takes its space for real");
+    assert_eq!(taken.len(), reserve::BYTES);
+    assert!(taken.blocks() * 512 >= reserve::BYTES, "the reserve takes its space for real");
     let plan = Plan { op: Op::Write, nth: 2, persistent: false, how: How::Enospc };
     let writer = scratch.writer_on(Faulty::new(scratch.files(), plan), scratch.fresh(), OPTIONS);
     writer.append_blocking(vec![draft(0)]).unwrap();
@@ -146,5 +146,5 @@ fn a_full_disk_leaves_room_for_the_last_word() {
     let (records, recovered) = scratch.recover().unwrap();
     assert_eq!(records.iter().map(|record| record.iter).collect::<Vec<_>>(), [Some(0), Some(2)]);
     scratch.writer(recovered.tail, OPTIONS).close().unwrap();
-    assert_eq!(fs::metadata(&reserve).unwrap().len(), RESERVE, "restored by the next writer");
+    assert_eq!(fs::metadata(&reserve).unwrap().len(), reserve::BYTES, "restored by the next writer");
 }

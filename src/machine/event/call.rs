@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::machine::words::{Place, Told, Topic::Agent, counted, took};
+use crate::machine::words::{Place, Told, Topic::Agent, counted};
 use crate::model::act::Act;
 use crate::model::amount;
 use crate::model::decimal::Exact;
@@ -337,7 +337,7 @@ pub struct ToolFinished {
 impl ToolFinished {
     /// How it ended, for people.
     fn end(&self) -> String {
-        let took = took(self.millis);
+        let took = amount::took(self.millis);
         match (self.outcome, self.exit_code) {
             (ToolOutcomeKind::Done, Some(code)) => format!("exit {code}, {took}"),
             (ToolOutcomeKind::Done, None) => took,

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::machine::words::{Place, Told, Topic::Check, Topic::Run, counted, took};
+use crate::machine::words::{Place, Told, Topic::Check, Topic::Run, counted};
+use crate::model::amount;
 use crate::model::certificate::{Certificate, CertificateKind, Residual};
 use crate::model::digest::Digest;
 use crate::model::gate_report::GateReport;
@@ -53,7 +54,7 @@ impl IterationEvent {
                     Phase::Detour => format!("{it} detour"),
                 };
                 let (name, result) = (finished.probe.name(), &finished.result);
-                let text = format!("{when} {name}: {}, {}", result.end.describe(), took(result.millis));
+                let text = format!("{when} {name}: {}, {}", result.end.describe(), amount::took(result.millis));
                 // Before the first iteration a check that fails is what the run is for.
                 let good = (finished.phase != Phase::Baseline).then(|| result.end.passed());
                 Told { good, ..Told::new(Check, text) }

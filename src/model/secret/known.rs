@@ -6,7 +6,9 @@
 //!
 //! Invariant: a comparison reads a bounded number of bytes.
 
-use super::super::base64;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use super::Found;
 
 /// All forms of all values, by the byte they can begin with.
@@ -118,7 +120,7 @@ fn escaped(value: &str) -> String {
 /// What of a value can be seen in base64 when `shift` bytes of something else come before it in its group.
 fn inside_base64(value: &[u8], shift: usize) -> Vec<u8> {
     let padded = [&vec![0; shift][..], value].concat();
-    let whole = base64::encode(&padded).into_bytes();
+    let whole = STANDARD.encode(&padded).into_bytes();
     let (from, to) = ((shift * 8).div_ceil(6), padded.len() * 8 / 6);
     whole[from..to].to_vec()
 }

@@ -31,10 +31,49 @@ pub use plan::{
     Confidence, EpicDecomposition, EpicPlan, EpicSummary, HumanActionRequest, ManageTask, TaskAction, TaskComplete,
 };
 
-/// What one structured tool brought.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "tool", content = "input", rename_all = "snake_case")]
-pub enum Structured {
+/// The table of the tools: what each of them brings.
+macro_rules! structured {
+    ($($tool:ident($input:ident),)+) => {
+        /// What one structured tool brought.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(tag = "tool", content = "input", rename_all = "snake_case")]
+        pub enum Structured {
+            $($tool($input),)+
+        }
+
+        impl Structured {
+            pub const fn tool(&self) -> Tool {
+                match self { $(Self::$tool(_) => Tool::$tool,)+ }
+            }
+
+            /// `None`: no tool of this playbook.
+            fn read(tool: Tool, input: serde_json::Value) -> Option<Result<Self, String>> {
+                Some(match tool {
+                    $(Tool::$tool => read(input).map(Self::$tool),)+
+                    Tool::SubmitScoutReport
+                    | Tool::SubmitSolverReport
+                    | Tool::SubmitSkepticReport
+                    | Tool::SubmitAuthorReport
+                    | Tool::SubmitCritique => return None,
+                })
+            }
+        }
+
+        /// The JSON schema of a tool of this playbook.
+        pub fn schema(tool: Tool) -> Option<schemars::Schema> {
+            Some(match tool {
+                $(Tool::$tool => schemars::schema_for!($input),)+
+                Tool::SubmitScoutReport
+                | Tool::SubmitSolverReport
+                | Tool::SubmitSkepticReport
+                | Tool::SubmitAuthorReport
+                | Tool::SubmitCritique => return None,
+            })
+        }
+    };
+}
+
+structured! {
     ManageTask(ManageTask),
     ReportTaskComplete(TaskComplete),
     ReportDiscovery(Discovery),
@@ -56,98 +95,19 @@ pub enum Structured {
 }
 
 impl Structured {
-    pub const fn tool(&self) -> Tool {
-        match self {
-            Self::ManageTask(_) => Tool::ManageTask,
-            Self::ReportTaskComplete(_) => Tool::ReportTaskComplete,
-            Self::ReportDiscovery(_) => Tool::ReportDiscovery,
-            Self::ReportCritique(_) => Tool::ReportCritique,
-            Self::ProposePrd(_) => Tool::ProposePrd,
-            Self::ReportTriage(_) => Tool::ReportTriage,
-            Self::RequestHumanAction(_) => Tool::RequestHumanAction,
-            Self::ReportVrc(_) => Tool::ReportVrc,
-            Self::ReportCourseCorrection(_) => Tool::ReportCourseCorrection,
-            Self::ReportEvalFinding(_) => Tool::ReportEvalFinding,
-            Self::ReportResearch(_) => Tool::ReportResearch,
-            Self::ReportVisionPass(_) => Tool::ReportVisionPass,
-            Self::ReportVisionValidation(_) => Tool::ReportVisionValidation,
-            Self::ReportStrategyChange(_) => Tool::ReportStrategyChange,
-            Self::ReportPreflight(_) => Tool::ReportPreflight,
-            Self::ReportEpicDecomposition(_) => Tool::ReportEpicDecomposition,
-            Self::ReportEpicSummary(_) => Tool::ReportEpicSummary,
-            Self::ReportCoherence(_) => Tool::ReportCoherence,
-        }
-    }
-
     /// Reads what an agent handed in. The error text goes back to the agent. `None`: no tool of this playbook.
     pub fn parse(tool: Tool, input: &serde_json::Value) -> Option<Result<Self, String>> {
-        fn read<T: serde::de::DeserializeOwned + Check>(
-            input: &serde_json::Value,
-            make: impl Fn(T) -> Structured,
-        ) -> Option<Result<Structured, String>> {
-            let read = serde_json::from_value::<T>(input.clone());
-            let read = read.map_err(|e| format!("the report does not fit its schema: {e}"));
-            Some(read.and_then(|report| report.check().map(|()| make(report))))
-        }
-        let input = &match aliases::resolved(tool, input) {
-            Ok(input) => input,
-            Err(why) => return Some(Err(why)),
-        };
-        match tool {
-            Tool::SubmitScoutReport
-            | Tool::SubmitSolverReport
-            | Tool::SubmitSkepticReport
-            | Tool::SubmitAuthorReport
-            | Tool::SubmitCritique => None,
-            Tool::ManageTask => read(input, Self::ManageTask),
-            Tool::ReportTaskComplete => read(input, Self::ReportTaskComplete),
-            Tool::ReportDiscovery => read(input, Self::ReportDiscovery),
-            Tool::ReportCritique => read(input, Self::ReportCritique),
-            Tool::ProposePrd => read(input, Self::ProposePrd),
-            Tool::ReportTriage => read(input, Self::ReportTriage),
-            Tool::RequestHumanAction => read(input, Self::RequestHumanAction),
-            Tool::ReportVrc => read(input, Self::ReportVrc),
-            Tool::ReportCourseCorrection => read(input, Self::ReportCourseCorrection),
-            Tool::ReportEvalFinding => read(input, Self::ReportEvalFinding),
-            Tool::ReportResearch => read(input, Self::ReportResearch),
-            Tool::ReportVisionPass => read(input, Self::ReportVisionPass),
-            Tool::ReportVisionValidation => read(input, Self::ReportVisionValidation),
-            Tool::ReportStrategyChange => read(input, Self::ReportStrategyChange),
-            Tool::ReportPreflight => read(input, Self::ReportPreflight),
-            Tool::ReportEpicDecomposition => read(input, Self::ReportEpicDecomposition),
-            Tool::ReportEpicSummary => read(input, Self::ReportEpicSummary),
-            Tool::ReportCoherence => read(input, Self::ReportCoherence),
+        match aliases::resolved(tool, input) {
+            Ok(input) => Self::read(tool, input),
+            Err(why) => Some(Err(why)),
         }
     }
 }
 
-/// The JSON schema of a tool of this playbook.
-pub fn schema(tool: Tool) -> Option<schemars::Schema> {
-    Some(match tool {
-        Tool::SubmitScoutReport
-        | Tool::SubmitSolverReport
-        | Tool::SubmitSkepticReport
-        | Tool::SubmitAuthorReport
-        | Tool::SubmitCritique => return None,
-        Tool::ManageTask => schemars::schema_for!(ManageTask),
-        Tool::ReportTaskComplete => schemars::schema_for!(TaskComplete),
-        Tool::ReportDiscovery => schemars::schema_for!(Discovery),
-        Tool::ReportCritique => schemars::schema_for!(Critique),
-        Tool::ProposePrd => schemars::schema_for!(PrdProposal),
-        Tool::ReportTriage => schemars::schema_for!(Triage),
-        Tool::RequestHumanAction => schemars::schema_for!(HumanActionRequest),
-        Tool::ReportVrc => schemars::schema_for!(VrcReport),
-        Tool::ReportCourseCorrection => schemars::schema_for!(CourseCorrection),
-        Tool::ReportEvalFinding => schemars::schema_for!(EvalFinding),
-        Tool::ReportResearch => schemars::schema_for!(ResearchReport),
-        Tool::ReportVisionPass => schemars::schema_for!(VisionPass),
-        Tool::ReportVisionValidation => schemars::schema_for!(VisionValidation),
-        Tool::ReportStrategyChange => schemars::schema_for!(StrategyChange),
-        Tool::ReportPreflight => schemars::schema_for!(PreflightReport),
-        Tool::ReportEpicDecomposition => schemars::schema_for!(EpicDecomposition),
-        Tool::ReportEpicSummary => schemars::schema_for!(EpicSummary),
-        Tool::ReportCoherence => schemars::schema_for!(CoherenceReport),
-    })
+fn read<T: serde::de::DeserializeOwned + Check>(input: serde_json::Value) -> Result<T, String> {
+    let report: T = serde_json::from_value(input).map_err(|e| format!("the report does not fit its schema: {e}"))?;
+    report.check()?;
+    Ok(report)
 }
 
 #[cfg(test)]

@@ -20,8 +20,6 @@ use crate::model::rendered::Rendered;
 
 /// The first line of every view: whoever opens one learns that it is made, and from what.
 pub const MARK: &str = "<!-- rendered by nightloop from its journal; changes here are lost -->";
-/// The views that are copied into the workspace itself.
-pub const COPIES: [&str; 4] = VIEWS;
 const DIRECTORY: &str = "value";
 /// What marks the copy of the state.
 const RENDERED_FROM: &[u8] = b"\"rendered_from\":";
@@ -62,7 +60,7 @@ pub fn copies(files: &[Rendered]) -> impl Iterator<Item = (&'static str, &[u8])>
     let prefix = format!("{}/{DIRECTORY}/", document::EVIDENCE_ROOT);
     files.iter().filter_map(move |file| {
         let name = file.path.strip_prefix(&prefix)?;
-        COPIES.into_iter().find(|copy| *copy == name).map(|copy| (copy, file.bytes.as_slice()))
+        VIEWS.into_iter().find(|copy| *copy == name).map(|copy| (copy, file.bytes.as_slice()))
     })
 }
 

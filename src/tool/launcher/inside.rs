@@ -23,11 +23,15 @@ use rustix::process::{DumpableBehavior, Pid, PidfdFlags, Signal, WaitOptions};
 
 use super::wire::{self, Frame, Kind, Reader, Writer};
 use crate::model::loop_file::NetworkDecl;
+use crate::tool::kernel;
+use crate::tool::owned;
 use crate::tool::pipes;
 use crate::tool::sandbox::setup::Setup;
 use crate::tool::sandbox::spaces::Spaces;
-use crate::tool::sandbox::{self, Confinement, Layer};
-use crate::tool::spawn::{self, NotReady, OnParentDeath, Step};
+use crate::tool::sandbox::worn::Worn;
+use crate::tool::sandbox::{self, Layer};
+use crate::tool::spawn::{self, OnParentDeath};
+use crate::tool::step::{NotReady, Step};
 
 /// Runs as a launcher of the engine with this pid, told what to do over standard input.
 pub fn main(engine: u32) -> ExitCode {
@@ -68,14 +72,14 @@ fn launch(engine: u32, socket: &UnixStream) -> io::Result<()> {
         return Err(io::Error::from(rustix::io::Errno::SRCH));
     }
     let parent = rustix::process::pidfd_open(rustix::process::getpid(), PidfdFlags::empty())?;
-    let Some(first) = spawn::fork()? else {
+    let Some(first) = kernel::fork()? else {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         // It may have died before the line above, and has no number in here.
         if pipes::is_readable(parent.as_fd(), Duration::ZERO) {
             return Err(io::Error::from(rustix::io::Errno::SRCH));
         }
         drop(parent);
-        return be_first(&spaces, setup, socket);
+        return be_first(&spaces, &setup, socket);
     };
     // Found by its environment, should anybody have to look for it; nothing in here is a secret.
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable);
@@ -89,13 +93,13 @@ fn launch(engine: u32, socket: &UnixStream) -> io::Result<()> {
 }
 
 /// The life of the first process.
-fn be_first(spaces: &Spaces, setup: Setup, socket: &UnixStream) -> io::Result<()> {
+fn be_first(spaces: &Spaces, setup: &Setup, socket: &UnixStream) -> io::Result<()> {
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     Step::Session.begin();
     rustix::process::setsid()?;
     spaces.furnish(Some(c"/"))?;
     Step::Landlock.begin();
-    let confinement = Arc::new(Confinement::inside(setup).map_err(io::Error::other)?);
+    let worn = Arc::new(Worn::inside(setup).map_err(io::Error::other)?);
     let ourselves = rustix::process::pidfd_open(rustix::process::getpid(), PidfdFlags::empty())?;
     wire::send(socket, Kind::Ready, &[], &[ourselves.as_fd()])?;
     drop(ourselves);
@@ -108,7 +112,7 @@ fn be_first(spaces: &Spaces, setup: Setup, socket: &UnixStream) -> io::Result<()
         if let Err(error) = spaces.mend() {
             return wire::send(socket, Kind::Stale, &failure(Step::latest(), &error), &[]);
         }
-        match start(frame, confinement.clone()) {
+        match start(frame, worn.clone()) {
             Ok(leader) => attend(leader, socket)?,
             Err(error) => {
                 wire::send(socket, Kind::NotStarted, &failure(0, &error), &[])?;
@@ -117,7 +121,7 @@ fn be_first(spaces: &Spaces, setup: Setup, socket: &UnixStream) -> io::Result<()
     }
 }
 
-fn start(frame: Frame, confinement: Arc<Confinement>) -> io::Result<Pid> {
+fn start(frame: Frame, worn: Arc<Worn>) -> io::Result<Pid> {
     let mut from = Reader(&frame.bytes);
     let folder = OsStr::from_bytes(from.text()?);
     let words = from.list()?;
@@ -132,9 +136,9 @@ fn start(frame: Frame, confinement: Arc<Confinement>) -> io::Result<Pid> {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
     };
     command.stdin(stdin).stdout(stdout).stderr(stderr);
-    let child = spawn::spawn(command, OnParentDeath::Kill, Some(confinement))?;
+    let child = spawn::spawn(command, OnParentDeath::Kill, Some(worn))?;
     // We wait for everybody ourselves.
-    spawn::disown(child.id());
+    owned::disown(child.id());
     Ok(Pid::from_child(&child))
 }
 

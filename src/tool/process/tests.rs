@@ -1,11 +1,13 @@
 //! Real processes: how they end, what is captured, and that nothing survives.
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::model::digest::Digest;
+use crate::tool::environment::{CALL_VAR, ENGINE_VAR, INHERITED, new_call_id};
 
 fn marker() -> String {
     format!("test-{}", new_call_id())

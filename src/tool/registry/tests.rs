@@ -1,8 +1,10 @@
 //! Every tool, through the one way in, on real files.
 
 use std::fs;
+use std::time::Duration;
 
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 
@@ -20,7 +22,7 @@ fn bench() -> Bench {
         workspace: folder.path().to_owned(),
         access: Access::ReadWrite,
         limits: Limits::default(),
-        run_marker: format!("tools-{}", crate::tool::process::new_call_id()),
+        run_marker: format!("tools-{}", crate::tool::environment::new_call_id()),
         cancel: CancellationToken::new(),
         protected: vec!["AGENTS.md".into(), "evidence/".into()],
         within: None,

@@ -12,7 +12,7 @@ use landlock::{
 };
 use rustix::fs::{FileType, Mode, OFlags};
 
-use super::confinement::Layer;
+use super::layer::Layer;
 use super::names;
 use super::policy::Policy;
 use crate::model::loop_file::NetworkDecl;

@@ -1,8 +1,4 @@
-//! Finds out, once per process, what this machine can enforce. By trying it, not by reading version numbers.
-//!
-//! Invariant: a mechanism counts only if it was really put on (by a thread or a child that ended right after).
-
-use std::sync::OnceLock;
+//! How much a machine can enforce, and what that is called. Finding it out is `trial`'s.
 
 /// The least Landlock that keeps files from being emptied (Linux 6.2).
 const LEAST_LANDLOCK: u8 = 3;
@@ -130,68 +126,9 @@ impl Level {
     }
 }
 
-/// What this machine can enforce, for people.
-pub fn detect() -> SandboxLevel {
-    level().describe()
-}
-
-/// What this machine can enforce. Found out at the first call.
-pub fn level() -> Level {
-    *LEVEL.get_or_init(try_out)
-}
-
-static LEVEL: OnceLock<Level> = OnceLock::new();
-
-/// In a launcher: what its engine found out holds.
-#[cfg(target_os = "linux")]
-pub(in crate::tool) fn assume(level: Level) {
-    // Nobody has asked yet in a process that has just begun.
-    let _ = LEVEL.set(level);
-}
-
-#[cfg(target_os = "linux")]
-fn try_out() -> Level {
-    use super::spaces::{Spaces, works};
-    let (landlock, seccomp) = std::thread::Builder::new()
-        .name("trial".to_owned())
-        // On a thread that ends: what it puts on, it never takes off.
-        .spawn(|| (super::files::try_on(), super::calls::try_on()))
-        .ok()
-        .and_then(|thread| thread.join().ok())
-        .unwrap_or_default();
-    let mut level = Level { landlock, seccomp, ..Level::default() };
-    // With rights over the system no user namespace is needed, and inside one files of others look foreign.
-    for user in [false, true] {
-        level.mounts = works(Spaces::trial(user, true, false));
-        level.loopback = works(Spaces::trial(user, false, true));
-        level.user = user;
-        if level.mounts || level.loopback {
-            break;
-        }
-    }
-    level.pids = level.mounts
-        && crate::tool::launcher::works(&super::setup::Setup {
-            policy: super::Policy::trial(crate::model::loop_file::NetworkDecl::Off),
-            level: Level { landlock: 0, seccomp: false, ..level },
-            without: None,
-        });
-    level
-}
-
-#[cfg(not(target_os = "linux"))]
-fn try_out() -> Level {
-    Level::default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn this_machine_enforces_something() {
-        // The corpus in tests/sandbox means nothing where this fails: it must be seen.
-        assert_eq!(level().missing(), None, "{}", detect());
-    }
 
     #[test]
     fn what_is_missing_is_named() {

@@ -15,7 +15,7 @@ use std::time::SystemTime;
 use super::names;
 use super::scratch::{PREFIX, TMP, VOID};
 use crate::model::loop_file::{NetworkDecl, SandboxDecl};
-use crate::tool::process::Access;
+use crate::tool::access::Access;
 
 /// Entries looked at in one folder; the rest of a larger one is not readable.
 const MAX_ENTRIES: usize = 20_000;

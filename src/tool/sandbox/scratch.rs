@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     fn name() -> String {
-        format!("test-{}", crate::tool::process::new_call_id())
+        format!("test-{}", crate::tool::environment::new_call_id())
     }
 
     #[test]

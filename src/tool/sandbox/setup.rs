@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::confinement::Layer;
+use super::layer::Layer;
 use super::level::Level;
 use super::policy::Policy;
 use crate::model::loop_file::NetworkDecl;

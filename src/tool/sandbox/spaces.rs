@@ -10,8 +10,6 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
@@ -20,10 +18,10 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::process::DumpableBehavior;
 use rustix::thread::UnshareFlags;
 
-use super::Confinement;
 use super::policy::Policy;
 use crate::model::loop_file::NetworkDecl;
-use crate::tool::spawn::{self, MountChange, OnParentDeath, Step};
+use crate::tool::kernel::{self, MountChange};
+use crate::tool::step::Step;
 
 /// The namespaces of a child.
 pub(in crate::tool) struct Spaces {
@@ -82,10 +80,9 @@ impl Spaces {
     }
 
     /// The least of a kind, to find out whether it can be had.
-    pub(super) fn trial(user: bool, mounts: bool, network: bool) -> (Policy, Option<Self>) {
+    pub(super) fn trial(user: bool, mounts: bool, network: bool) -> Option<Self> {
         let policy = Policy::trial(if network { NetworkDecl::Loopback } else { NetworkDecl::Off });
-        let spaces = Self::ready(&policy, user, mounts, network).ok().flatten();
-        (policy, spaces)
+        Self::ready(&policy, user, mounts, network).ok().flatten()
     }
 
     /// In the child.
@@ -101,7 +98,7 @@ impl Spaces {
             // A child of an unreadable engine may not write its own maps.
             rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
         }
-        spawn::unshare(self.flags)?;
+        kernel::unshare(self.flags)?;
         if let Some(ids) = &self.ids {
             Step::Ids.begin();
             write_to(c"/proc/self/setgroups", b"deny")?;
@@ -158,7 +155,7 @@ impl Mounts {
     fn make(&self) -> io::Result<()> {
         // Nothing that happens here may reach the world outside, nor the other way round.
         Step::PrivateMounts.begin();
-        spawn::change_mounts(c"/", true, MountChange::Private)?;
+        kernel::change_mounts(c"/", true, MountChange::Private)?;
         if self.own_proc {
             Step::OwnProc.begin();
             let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
@@ -174,18 +171,18 @@ impl Mounts {
             unless_gone(hide(path, &self.void))?;
         }
         Step::ReadOnlyMounts.begin();
-        spawn::change_mounts(c"/", true, MountChange::ReadOnly)?;
+        kernel::change_mounts(c"/", true, MountChange::ReadOnly)?;
         for path in &self.writable {
             // Where the system was read-only before us it stays so, which the command will find out.
-            if spawn::change_mounts(path, true, MountChange::Writable).is_err() {
-                let _ = spawn::change_mounts(path, false, MountChange::Writable);
+            if kernel::change_mounts(path, true, MountChange::Writable).is_err() {
+                let _ = kernel::change_mounts(path, false, MountChange::Writable);
             }
         }
         for path in &self.sealed {
-            unless_gone(spawn::change_mounts(path, true, MountChange::ReadOnly))?;
+            unless_gone(kernel::change_mounts(path, true, MountChange::ReadOnly))?;
         }
         for path in &self.hidden_within {
-            unless_gone(spawn::change_mounts(path, false, MountChange::ReadOnly))?;
+            unless_gone(kernel::change_mounts(path, false, MountChange::ReadOnly))?;
         }
         Ok(())
     }
@@ -200,14 +197,14 @@ impl Mounts {
         for path in &self.sealed {
             if !has_mount(path)? {
                 unless_gone(rustix::mount::mount_bind_recursive(path.as_c_str(), path.as_c_str()))?;
-                unless_gone(spawn::change_mounts(path, true, MountChange::ReadOnly))?;
+                unless_gone(kernel::change_mounts(path, true, MountChange::ReadOnly))?;
             }
         }
         Step::HiddenMounts.begin();
         for path in &self.hidden {
             if !has_mount(path)? {
                 unless_gone(hide(path, &self.void))?;
-                unless_gone(spawn::change_mounts(path, false, MountChange::ReadOnly))?;
+                unless_gone(kernel::change_mounts(path, false, MountChange::ReadOnly))?;
             }
         }
         Ok(())
@@ -273,32 +270,4 @@ fn raise_loopback() -> io::Result<()> {
     let (length, _) = rustix::net::recv(&socket, &mut answer, RecvFlags::empty())?;
     let is_answer = length >= 20 && answer[4..6] == ERROR.to_ne_bytes();
     if is_answer && answer[16..20] == [0; 4] { Ok(()) } else { Err(io::Error::from(Errno::PERM)) }
-}
-
-/// Can a child really enter these?
-pub(super) fn works((policy, spaces): (Policy, Option<Spaces>)) -> bool {
-    let Some(spaces) = spaces else { return false };
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", ":"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.current_dir("/").env_clear();
-    let confinement = Arc::new(Confinement::only(policy, spaces));
-    let Ok(mut child) = spawn::spawn(command, OnParentDeath::Kill, Some(confinement)) else { return false };
-    let ended = child.wait().is_ok_and(|status| status.success());
-    spawn::disown(child.id());
-    ended
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn with_and_without_a_user_namespace() {
-        // Whoever may do it without one may do it with one.
-        let root = rustix::process::geteuid().is_root();
-        for user in [!root, true] {
-            assert!(works(Spaces::trial(user, true, false)), "mounts, user namespace: {user}");
-            assert!(works(Spaces::trial(user, false, true)), "network, user namespace: {user}");
-        }
-    }
 }

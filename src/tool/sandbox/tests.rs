@@ -45,7 +45,7 @@ fn one_confinement_serves_until_the_world_changes() {
     let (workspace, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let plain = SandboxDecl::default();
     let in_force = decide(&plain, true).unwrap();
-    let run = format!("test-{}", crate::tool::process::new_call_id());
+    let run = format!("test-{}", crate::tool::environment::new_call_id());
     let sandbox = Sandbox::open(&plain, in_force, workspace.path(), state.path(), Vec::new(), &run).unwrap();
     let first = sandbox.for_tool(Access::ReadOnly).unwrap().unwrap();
     assert!(first.is_read_only() && sandbox.holds_read_only());
@@ -68,7 +68,7 @@ async fn what_is_sealed_stays_as_it_is_and_the_rest_may_be_written() {
     std::fs::write(ws.join("PRD.md"), "all of it").unwrap();
     let declared = SandboxDecl::default();
     let in_force = decide(&declared, false).unwrap();
-    let name = format!("test-{}", process::new_call_id());
+    let name = format!("test-{}", crate::tool::environment::new_call_id());
     let sandbox = Sandbox::open(&declared, in_force, ws, state.path(), Vec::new(), &name).unwrap();
     let sealed = ["checks", "PRD.md", "not-there"].map(PathBuf::from);
     let run = async |sealed: &[PathBuf], script: &str| {

@@ -49,7 +49,7 @@ impl AgentPane {
                 left.push(Span::raw("  "));
                 left.extend(words(detail, Role::Muted));
                 left.push(Span::raw(" "));
-                let clock = paint::clock(scene, item.at_ms);
+                let clock = scene.clock_at(item.at_ms);
                 let used = Line::from(left.clone()).width() + clock.len() + 2;
                 left.push(Span::styled(glyphs.line_h.repeat(room.saturating_sub(used)), theme.style(Role::Border)));
                 paint::both_ends(theme, Line::from(left), widget::styled(clock, theme.style(Role::Muted)), room)
@@ -130,7 +130,7 @@ impl AgentPane {
         }
         spans.extend(paint::spans(theme, &body.text, range, &[], role, self.transcript.matches.needle()));
         if let (Part::Until, Some(until)) = (body.part, item.until_ms) {
-            spans.push(Span::styled(paint::clock(scene, until), theme.style(role)));
+            spans.push(Span::styled(scene.clock_at(until), theme.style(role)));
         }
         Line::from(spans)
     }

@@ -53,7 +53,7 @@ impl TimelinePane {
             if label > 0 {
                 let part = (to - from) * i64::try_from(row).unwrap_or(0) / i64::try_from(rows).unwrap_or(1).max(1);
                 let shown = usize::from(label - 1);
-                let clock: String = paint::clock(scene, from + part).chars().take(shown).collect();
+                let clock: String = scene.clock_at(from + part).chars().take(shown).collect();
                 spans.push(Span::styled(format!("{clock} "), theme.style(Role::Muted)));
             }
             for (column, doing) in chunk.iter().enumerate() {
@@ -67,7 +67,7 @@ impl TimelinePane {
         // In an earlier row the sign itself is lit; a caret below would point at another time.
         if marked / columns.max(1) + 1 == rows {
             let caret = usize::from(label) + marked % columns.max(1);
-            let clock = paint::clock(scene, at_ms);
+            let clock = scene.clock_at(at_ms);
             let sign = theme.glyphs().arrow_up;
             let axis = if caret + clock.len() + 2 < usize::from(area.width) {
                 format!("{}{sign} {clock}", " ".repeat(caret))
@@ -78,7 +78,7 @@ impl TimelinePane {
             frame.render_widget(axis, Rect { y: below, height: 1, ..area });
         }
         let length = widget::duration(u64::try_from(to - from).unwrap_or(0));
-        let ends = widget::styled(format!("{length}, to {}", paint::clock(scene, to)), theme.style(Role::Muted));
+        let ends = widget::styled(format!("{length}, to {}", scene.clock_at(to)), theme.style(Role::Muted));
         let legend = self.legend(theme, now);
         let fits = legend.width() + ends.width() < usize::from(area.width);
         let ends = if fits { ends } else { Line::default() };
@@ -142,7 +142,7 @@ impl TimelinePane {
             };
             let mut spans = vec![Span::styled(format!("{mark} "), theme.style(Role::Key))];
             if area.width >= 30 {
-                spans.push(Span::styled(paint::clock(scene, entry.at_ms), theme.style(Role::Muted)));
+                spans.push(Span::styled(scene.clock_at(entry.at_ms), theme.style(Role::Muted)));
                 spans.push(Span::styled(format!(" {:>digits$} ", entry.seq), theme.style(Role::Muted)));
             }
             spans.push(Span::styled(format!("{sign} "), theme.style(role)));

@@ -5,14 +5,14 @@
 
 use serde_json::Value;
 
+use super::access::Access;
+use super::permission::{self, RuleError, Rules, Verdict};
+use super::registry::{self, EffectClass};
 use crate::machine::event::AskedBy;
 use crate::machine::run::RunState;
 use crate::model::decision::{Answer, MAX_TEXT, Request};
 use crate::model::ids::Role;
 use crate::model::loop_file::PermissionsDecl;
-use crate::tool::permission::{self, RuleError, Rules, Verdict};
-use crate::tool::process::Access;
-use crate::tool::registry::{self, EffectClass};
 
 /// What the rules and people say about a call, in the words that are recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
