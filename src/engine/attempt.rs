@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use crate::agent;
 use crate::machine::call::CallState;
+use crate::machine::event::AfterFailure;
 use crate::machine::event::LlmFailed;
-use crate::machine::failure::{self, AfterFailure};
+use crate::machine::failure;
 use crate::model::decimal::Exact;
 use crate::model::failure::{FailureClass, FailureFacts};
 

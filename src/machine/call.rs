@@ -11,11 +11,11 @@ use crate::model::ids::Role;
 use crate::model::loop_file::BackendName;
 use crate::model::purpose::{Purpose, Tool};
 
+use super::event::AfterFailure;
 use super::event::{
     AgentEnd, AgentStarted, CallEvent, ExtendedBecause, LlmResponded, ReplyMove, Text, ToolFinished, ToolOutcomeKind,
     ToolUse, Usage,
 };
-use super::failure::AfterFailure;
 
 /// Asked this often for a missing report, or for anything at all, then the agent's part is over.
 const MAX_REPORT_REMINDERS: u32 = 2;

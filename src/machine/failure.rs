@@ -9,32 +9,8 @@
 use crate::model::decision::{MAX_DECISIONS, Mode, Request};
 use crate::model::failure::{FailureClass, FailureFacts, delay};
 
-use super::event::{BackpressureSeen, CallEvent, DecisionAsked, Event, LlmFailed, Signal};
+use super::event::{AfterFailure, BackpressureSeen, CallEvent, DecisionAsked, Event, LlmFailed, Signal};
 use super::run::RunState;
-
-/// What is done about a failed attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AfterFailure {
-    Retry {
-        after_ms: u64,
-    },
-    /// A person is asked; then it is tried again.
-    Ask,
-    Stop(Signal),
-    /// The call has failed; the playbook goes on without it.
-    GiveUp,
-}
-
-impl AfterFailure {
-    /// As the event records it: how long is waited before the next attempt.
-    pub const fn wait_millis(self) -> Option<u64> {
-        match self {
-            Self::Retry { after_ms } => Some(after_ms),
-            Self::Ask => Some(0),
-            Self::Stop(_) | Self::GiveUp => None,
-        }
-    }
-}
 
 /// Decides what follows.
 pub fn decide(state: &RunState, class: FailureClass, facts: &FailureFacts) -> AfterFailure {

@@ -16,6 +16,7 @@ pub use crate::model::reply::ReplyMove;
 pub use crate::model::report::Report;
 
 use super::family::family;
+use super::run::Signal;
 
 family! {
     /// What happened in an agent call.
@@ -246,6 +247,30 @@ impl LlmFailed {
     /// Could it be that no request was sent, because another run was told to wait?
     pub fn is_only_a_wait(&self) -> bool {
         self.class == FailureClass::RateLimited && self.usage.is_none() && self.cost_usd.is_none()
+    }
+}
+
+/// What is done about a failed attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterFailure {
+    Retry {
+        after_ms: u64,
+    },
+    /// A person is asked; then it is tried again.
+    Ask,
+    Stop(Signal),
+    /// The call has failed; the playbook goes on without it.
+    GiveUp,
+}
+
+impl AfterFailure {
+    /// As the event records it: how long is waited before the next attempt.
+    pub const fn wait_millis(self) -> Option<u64> {
+        match self {
+            Self::Retry { after_ms } => Some(after_ms),
+            Self::Ask => Some(0),
+            Self::Stop(_) | Self::GiveUp => None,
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! Events of an agent call: what it costs, what it counts, what it hands in.
 
 use crate::machine::call::{CallState, CallSummary};
+use crate::machine::event::AfterFailure;
 use crate::machine::event::{CallEvent, Report, ReportAccepted, Usage};
-use crate::machine::failure::{self, AfterFailure};
+use crate::machine::failure;
 use crate::machine::ledger::{Row, add_cost};
 use crate::machine::run::RunState;
 use crate::machine::state::State;

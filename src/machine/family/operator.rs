@@ -1,8 +1,8 @@
 //! Events of people: what may be asked and said when, and what it does.
 
 use crate::machine::call::{CallState, ToolPhase};
+use crate::machine::event::AfterFailure;
 use crate::machine::event::{AskedBy, DecisionAsked, DecisionSettled, OperatorEvent};
-use crate::machine::failure::AfterFailure;
 use crate::machine::operator::{Decision, DecisionStatus, MAX_STEER, Operator, Pause};
 use crate::machine::run::RunState;
 use crate::machine::state::State;

@@ -1,8 +1,8 @@
 //! Events of the run as a whole: beginning, states, limits, end.
 
 use crate::machine::claim::claims_success;
+use crate::machine::event::AfterFailure;
 use crate::machine::event::{BackpressureSeen, BudgetCut, RunEvent, RunHalted, Signal, StateEntered};
-use crate::machine::failure::AfterFailure;
 use crate::machine::run::RunState;
 use crate::machine::state::State;
 use crate::model::budget::Exhausted;
