@@ -184,3 +184,31 @@ pub fn find(workspace: &Path, run: &RunId) -> Option<String> {
     let is_folder = |path: &String| plain::kind(workspace, path) == Ok(Some(Kind::Folder));
     archive_names(run.as_str()).take_while(is_folder).last()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::playbook::value::views::MARK;
+
+    fn view(name: &str, text: &str) -> Rendered {
+        let path = format!("{EVIDENCE_ROOT}/value/{name}");
+        Rendered { path, bytes: text.as_bytes().to_vec(), role: "plan", iteration: None }
+    }
+
+    #[test]
+    fn a_file_of_somebody_else_is_moved_aside_and_our_own_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("IMPLEMENTATION_PLAN.md");
+        fs::write(&path, "my own plan\n").unwrap();
+        let first = [view("IMPLEMENTATION_PLAN.md", &format!("{MARK}\none\n"))];
+        write_copies(dir.path(), &first).unwrap();
+        let second = [view("IMPLEMENTATION_PLAN.md", &format!("{MARK}\ntwo\n")), view("steps.json", "{}")];
+        write_copies(dir.path(), &second).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), format!("{MARK}\ntwo\n"));
+        let kept = dir.path().join("IMPLEMENTATION_PLAN.md.before-nightloop-1");
+        assert_eq!(fs::read_to_string(kept).unwrap(), "my own plan\n");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "steps.json has no copy");
+    }
+}

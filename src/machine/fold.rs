@@ -104,3 +104,6 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
         Event::Work(_) => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

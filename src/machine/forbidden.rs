@@ -137,3 +137,6 @@ pub fn wins_streak(state: &RunState) -> u64 {
     let scores: Vec<_> = state.iterations().filter_map(|iteration| iteration.glow.as_ref()).collect();
     u64::from(glow::trailing_zero_wins(scores.into_iter()))
 }
+
+#[cfg(test)]
+mod tests;

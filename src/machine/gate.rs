@@ -374,3 +374,6 @@ fn unexplained_drift(state: &RunState, iteration: &Iteration) -> Vec<String> {
     });
     drifted.map(|criterion| criterion.id.clone()).collect()
 }
+
+#[cfg(test)]
+mod tests;

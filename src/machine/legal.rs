@@ -27,3 +27,6 @@ pub fn legal(state: &RunState, event: &Event) -> Result<(), String> {
         Event::Work(event) => state.playbook().legal(state, &**event),
     }
 }
+
+#[cfg(test)]
+mod tests;

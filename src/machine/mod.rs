@@ -34,5 +34,7 @@ pub mod repository;
 pub mod run;
 pub mod state;
 pub mod step;
+#[cfg(test)]
+pub mod testing;
 pub mod todo;
 pub mod words;

@@ -402,3 +402,6 @@ pub fn accumulate(state: &RunState) -> Option<entry::Accumulated> {
     let certificate = iteration.certificate.as_ref()?;
     Some(entry::accumulate(state, iteration, certificate))
 }
+
+#[cfg(test)]
+mod tests;

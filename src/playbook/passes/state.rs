@@ -13,7 +13,6 @@ use crate::machine::state::State;
 use crate::model::critique::Severity;
 use crate::model::decision::{Answer, Request};
 use crate::model::digest::Digest;
-use crate::model::loop_file::Playbook;
 use crate::model::prd::Prd;
 
 use super::event::{ItemChosen, ItemSeen, ItemSettled, PassJudged, PassVerdict, RouteDecided};
@@ -159,7 +158,7 @@ pub fn hint<'a>(run: &'a RunState, subject: Option<&'a str>) -> Option<&'a str> 
 
 /// Is every pass about an item of a file?
 pub fn has_items(run: &RunState) -> bool {
-    run.loop_file().playbook == Playbook::Prd
+    run.playbook().items_file(run.loop_file()).is_some()
 }
 
 /// Is it the moment at which these playbooks ask people?

@@ -1,18 +1,15 @@
 //! A run in memory for the tests of this playbook: the real machine, the real fold, no engine.
 
 use crate::machine::event::*;
-use crate::machine::fold::{self, Stamped};
-use crate::machine::next::{self};
-use crate::machine::run::RunState;
+
 use crate::machine::state::State;
-use crate::machine::step::{self, Input};
+
 use crate::machine::todo::Todo;
-use crate::model::budget;
+
 use crate::model::decimal::Exact;
-use crate::model::decision::{Answer, Patience};
+use crate::model::decision::Patience;
 use crate::model::digest::Digest;
-use crate::model::ids::RunId;
-use crate::model::loop_file;
+
 use crate::model::purpose::{Purpose, Tool};
 use crate::model::report::Report;
 use crate::model::value::plan::TaskSource;
@@ -23,20 +20,15 @@ use crate::model::value::{
 use crate::playbook;
 use crate::playbook::value::event::{StepBegan, StepFinished, VrcTaken};
 
+pub use crate::machine::testing::{Sim, result, started};
+
 /// A declaration of this playbook; more can be added with [`Sim::declared`].
 pub const LOOP: &str = "playbook: value\ngoal: Greet people.\nspec: \"1.0\"\nhalting_certificates: [EXACT, CONVERGED]\nR_p: \"0.1\"\nagents:\n  a: { backend: anthropic, model: m }\n";
 
 /// The number of the first step after the gates.
 pub const FIRST_STEP: u32 = 16;
 
-/// A run that tests push forward event by event.
-pub struct Sim {
-    pub run: RunState,
-    /// Everything that happened.
-    pub events: Vec<Event>,
-    clock: u64,
-}
-
+/// Runs of this playbook.
 impl Sim {
     /// At the beginning of DREAM_GOAL, before any gate. People are waited for.
     pub fn preparing() -> Self {
@@ -63,22 +55,7 @@ impl Sim {
     }
 
     pub fn declared(text: &str, patience: Patience) -> Self {
-        let declaration = loop_file::parse(text, "loop.yaml").unwrap();
-        let started = RunStarted {
-            run: RunId::parse("01ARZ3NDEKTSV4RRFFQ69G5FAV").unwrap(),
-            engine_version: "0".into(),
-            reducer_version: REDUCER_VERSION,
-            started: "2026-01-01T00:00:00Z".into(),
-            loop_sha256: Digest::of(b"loop"),
-            budget: budget::effective(&declaration.budget, declaration.profile),
-            declaration: Box::new(declaration),
-            sandbox: "none".into(),
-            remembered: Vec::new(),
-            warnings: Vec::new(),
-            patience,
-        };
-        let first = Stamped { seq: 0, ts: "t".into(), mono_ms: 0, boot: "b".into(), event: started.into() };
-        let mut sim = Self { run: playbook::start(&first).unwrap(), events: Vec::new(), clock: 0 };
+        let mut sim = Self::begin(text, patience, playbook::of);
         for (from, to) in [
             (State::Init, State::IntakeGoal),
             (State::IntakeGoal, State::NullCheck),
@@ -87,66 +64,6 @@ impl Sim {
             sim.record(StateEntered { from, to, why: String::new() });
         }
         sim
-    }
-
-    pub fn begin_iteration(&mut self) {
-        let iteration = self.run.iteration_number();
-        let capsule = Digest::of(b"capsule");
-        self.record(IterationBegan {
-            iteration,
-            capsule,
-            capsule_replay_sha256: capsule,
-            rebuilt: false,
-            bleeds: false,
-            carries_questions: true,
-        });
-    }
-
-    /// What the machine wants next.
-    pub fn todo(&self) -> Todo {
-        next::next(&self.run)
-    }
-
-    /// Folds one event; fails the test if it is not legal.
-    #[track_caller]
-    pub fn record(&mut self, event: impl Into<Event>) {
-        let event = event.into();
-        self.clock += 1;
-        let stamped = Stamped {
-            seq: self.run.next_seq,
-            ts: "2026-01-01T00:00:00Z".into(),
-            mono_ms: self.clock,
-            boot: "b".into(),
-            event: event.clone(),
-        };
-        fold::apply(&mut self.run, &stamped).unwrap();
-        self.events.push(event);
-    }
-
-    /// Lets the machine decide once and folds what it says; returns that.
-    #[track_caller]
-    pub fn proceed(&mut self) -> Vec<Event> {
-        assert_eq!(self.todo(), Todo::Proceed);
-        let events = step::step(&self.run, Input::Proceed);
-        assert!(!events.is_empty(), "the machine has nothing to say: {:?}", self.run.value().step);
-        for event in &events {
-            self.record(event.clone());
-        }
-        events
-    }
-
-    /// Lets the machine decide until it wants something else.
-    #[track_caller]
-    pub fn settle(&mut self) -> Todo {
-        for _ in 0..50 {
-            match self.todo() {
-                Todo::Proceed => {
-                    self.proceed();
-                }
-                other => return other,
-            }
-        }
-        panic!("the machine goes in circles: {:?}", self.events.iter().rev().take(12).collect::<Vec<_>>());
     }
 
     /// Plays the agent that the machine wants now: it must be for this purpose. Reports are admitted as the engine
@@ -198,15 +115,7 @@ impl Sim {
     /// The result of a probe of the open step.
     pub fn probe(&mut self, probe: Probe, passes: bool) {
         let phase = Phase::Step(self.run.value().step.as_ref().unwrap().number);
-        self.record(ProbeStarted { phase, probe: probe.clone(), argv: vec!["x".into()] });
-        self.record(ProbeFinished { phase, probe, result: result(passes) });
-    }
-
-    /// Answers the open decision.
-    #[track_caller]
-    pub fn answer(&mut self, answer: Answer) {
-        let id = self.run.operator.open().next().expect("no decision is open").id;
-        self.record(DecisionAnswered { id, answer, note: None, by: "tester".into() });
+        self.probed(phase, probe, result(passes));
     }
 
     /// Puts a task into the plan as if it had been planned.
@@ -261,24 +170,6 @@ impl Sim {
         self.record(VrcTaken { vrc: vrc(step, mode, score, recommendation) });
         self.record(StepFinished { step, outcome: Outcome::Neutral, detail: String::new() });
         step
-    }
-}
-
-/// The beginning of a call that the machine could make now, for this purpose.
-pub fn started(run: &RunState, purpose: Purpose, subject: Option<&str>) -> AgentStarted {
-    let blob = Digest::of(b"blob");
-    AgentStarted {
-        call: run.next_call_key(purpose, None),
-        role: purpose.role(),
-        purpose: Some(purpose),
-        subject: subject.map(str::to_owned),
-        agent: "a".into(),
-        backend: "anthropic".into(),
-        model: "m".into(),
-        system: blob,
-        tools: blob,
-        message: blob,
-        paraphrase: None,
     }
 }
 
@@ -338,19 +229,6 @@ pub fn verification(id: &str, status: VerificationStatus) -> Verification {
         corrected: false,
         failures: Vec::new(),
         first_passed_in: None,
-    }
-}
-
-pub fn result(passes: bool) -> ProbeResult {
-    ProbeResult {
-        end: ProbeEnd::Exited(i32::from(!passes)),
-        output: Digest::of(b"output"),
-        stdout_sha256: Digest::of(b"output"),
-        output_bytes: 6,
-        last_line: Some(if passes { "ok" } else { "expected 1, got 2" }.into()),
-        removed_lines: None,
-        signature: None,
-        millis: 1,
     }
 }
 

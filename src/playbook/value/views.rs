@@ -313,30 +313,3 @@ fn state(run: &RunState) -> Value {
         "undone_iterations": run.git.undone,
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::evidence::store;
-    use std::fs;
-
-    fn view(name: &str, text: &str) -> Rendered {
-        let path = format!("{}/{DIRECTORY}/{name}", document::EVIDENCE_ROOT);
-        Rendered { path, bytes: text.as_bytes().to_vec(), role: "plan", iteration: None }
-    }
-
-    #[test]
-    fn a_file_of_somebody_else_is_moved_aside_and_our_own_is_replaced() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("IMPLEMENTATION_PLAN.md");
-        fs::write(&path, "my own plan\n").unwrap();
-        let first = [view("IMPLEMENTATION_PLAN.md", &format!("{MARK}\none\n"))];
-        store::write_copies(dir.path(), &first).unwrap();
-        let second = [view("IMPLEMENTATION_PLAN.md", &format!("{MARK}\ntwo\n")), view("steps.json", "{}")];
-        store::write_copies(dir.path(), &second).unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), format!("{MARK}\ntwo\n"));
-        let kept = dir.path().join("IMPLEMENTATION_PLAN.md.before-nightloop-1");
-        assert_eq!(fs::read_to_string(kept).unwrap(), "my own plan\n");
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "steps.json has no copy");
-    }
-}
