@@ -71,3 +71,6 @@ pub(super) fn follow_up(state: &RunState, event: &Event) -> Option<Event> {
         AfterFailure::Stop(_) | AfterFailure::Retry { .. } | AfterFailure::GiveUp => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,7 @@ use crate::model::certificate::{CertificateKind, Facts, certify};
 use crate::model::decimal::Exact;
 use crate::model::decision::{Answer, DecisionId, Patience, Request};
 use crate::model::digest::Digest;
+use crate::model::failure::FailureClass;
 use crate::model::gate_report::GateReport;
 use crate::model::purpose::Purpose;
 use crate::model::stop::{ExitStatus, StopReason};
@@ -287,11 +288,12 @@ fn the_events_of_a_call_need_the_call() {
                 call: call.clone(),
                 turn: 0,
                 attempt: 0,
-                class: "x".into(),
+                class: FailureClass::Fatal,
                 message: String::new(),
                 wait_millis: None,
                 usage: None,
                 cost_usd: None,
+                facts: None,
             }
             .into(),
         ),
