@@ -126,11 +126,11 @@ impl<'a> Driver<'a> {
         // Before anything is spent: a place that cannot be used then cannot be used later.
         self.agents_md()?;
         self.mended = store::mend_folders(workspace)
-            .map_err(|e| EngineError::io("cannot put the folders of the evidence right", workspace, e))?;
+            .map_err(|e| EngineError::io("cannot prepare the evidence directories", workspace, e))?;
         store::archive_foreign(workspace, self.session.state.run())
             .map_err(|e| EngineError::io("cannot archive earlier evidence", workspace, e))?;
         store::remove_leftovers(workspace)
-            .map_err(|e| EngineError::io("cannot clear what a crash left", workspace, e))?;
+            .map_err(|e| EngineError::io("cannot remove what a crash left behind", workspace, e))?;
         self.render_all()?;
         match self.work().await {
             Ok(()) => {}

@@ -52,9 +52,9 @@ impl Driver<'_> {
     /// Reads the file; the error is for people.
     fn usable_prd(&self) -> Result<(Prd, Vec<ItemSeen>), String> {
         let file = self.prd_path();
-        let bytes = self
-            .prd_bytes()?
-            .ok_or_else(|| format!("{file} is not there: write one, or name another file with `prd: {{ file: … }}`"))?;
+        let bytes = self.prd_bytes()?.ok_or_else(|| {
+            format!("{file} does not exist: write one, or name another file with `prd: {{ file: … }}`")
+        })?;
         if self.secrets().betrayed_by(&bytes, Scope::Known) {
             return Err("it holds a value that must stay secret: take it out".to_owned());
         }
@@ -142,7 +142,7 @@ impl Driver<'_> {
         }
         let path = self.prd_path();
         document::replace(&self.session.workspace, &path, believed.text().as_bytes(), &people::protected())
-            .map_err(|why| EngineError::usage(format!("{path} cannot be put back: {why}"), "mend it, then resume"))?;
+            .map_err(|why| EngineError::usage(format!("{path} cannot be restored: {why}"), "fix it, then resume"))?;
         self.record(unchanged(ReadWhen::Restored)).await
     }
 

@@ -72,7 +72,7 @@ impl Driver<'_> {
         let file = self.agents_md()?;
         let spliced = learnings::splice(&file, self.session.state.run(), text).map_err(|e| EngineError::Resumable {
             message: format!("AGENTS.md cannot take this iteration's entry: {e}"),
-            hint: "restore the markers of the generated block, then `nightloop resume`".to_owned(),
+            hint: "restore the markers of the generated block, then run `nightloop resume`".to_owned(),
         })?;
         if spliced == file {
             return Ok(());
@@ -91,6 +91,6 @@ impl Driver<'_> {
 fn unusable(why: String) -> EngineError {
     EngineError::Resumable {
         message: format!("AGENTS.md cannot be used: {why}"),
-        hint: "put a regular file of the workspace there, then `nightloop resume`".to_owned(),
+        hint: "put a regular file there, then run `nightloop resume`".to_owned(),
     }
 }

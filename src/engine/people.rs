@@ -142,30 +142,31 @@ impl Driver<'_> {
     fn consider_order(&mut self, command: Command, by: String) -> Result<(Event, String), String> {
         let operator = &self.session.state.operator;
         Ok(match command {
-            Command::Pause => (PauseRequested { by }.into(), "the run pauses after this step".to_owned()),
-            Command::Resume => (PauseLifted { by }.into(), "the run goes on".to_owned()),
+            Command::Pause => (PauseRequested { by }.into(), "the run will pause after this step".to_owned()),
+            Command::Resume => (PauseLifted { by }.into(), "the run continues".to_owned()),
             Command::Stop => return Err("a stop is a file, not an event".to_owned()),
             Command::StopAfterIteration(scheduled) => {
-                let said = if scheduled { "the run stops after this iteration" } else { "the run does not stop early" };
+                let said =
+                    if scheduled { "the run will stop after this iteration" } else { "the run will not stop early" };
                 (StopScheduled { by, scheduled }.into(), said.to_owned())
             }
             Command::RetryNow => {
                 if !self.waiting_for_server {
-                    return Err("nothing is being waited for".to_owned());
+                    return Err("the run is not waiting for a model server".to_owned());
                 }
                 self.retry_now = true;
-                (RetryRequested { by }.into(), "trying again now".to_owned())
+                (RetryRequested { by }.into(), "retrying now".to_owned())
             }
             Command::Steer(text) => {
                 let number = operator.next_steer();
-                let said = format!("word {number} is queued for the next agent call");
+                let said = format!("message {number} is queued for the next agent call");
                 (SteerQueued { number, text, by }.into(), said)
             }
             Command::Undo(iteration) => {
-                let said = format!("iteration {iteration} is taken back before the next step");
+                let said = format!("iteration {iteration} will be undone before the next step");
                 (UndoRequested { iteration, by }.into(), said)
             }
-            Command::RaiseBudget { to, .. } if to.len() > MAX_NUMBER => return Err("that is no number".to_owned()),
+            Command::RaiseBudget { to, .. } if to.len() > MAX_NUMBER => return Err("that is not a number".to_owned()),
             Command::RaiseBudget { dimension, to } => {
                 let from =
                     self.session.state.limits.of(dimension).ok_or_else(|| format!("{dimension} is not limited"))?;
@@ -186,7 +187,7 @@ impl Driver<'_> {
     fn order_stop(&self, by: &str) -> Receipt {
         signals::write_stop(&self.session.workspace, by).map_err(|e| format!("{STOP_FILE} cannot be written: {e}"))?;
         self.signals.raise(Signal::StopFile, by);
-        Ok(format!("the run stops ({STOP_FILE} is written); `nightloop resume` goes on"))
+        Ok(format!("the run is stopping ({STOP_FILE} is written); `nightloop resume` continues it"))
     }
 
     /// Keeps the document of an approval, and sees that nobody changed the original meanwhile.
@@ -211,7 +212,7 @@ impl Driver<'_> {
         if self.document_now(path)? == *before {
             Ok(())
         } else {
-            Err(format!("{path} was changed meanwhile: the proposal no longer fits it"))
+            Err(format!("{path} has changed since: the proposal no longer applies"))
         }
     }
 

@@ -212,7 +212,7 @@ impl Driver<'_> {
         let sealed = self.sealed_from(attendance.role);
         let confinement = self.session.sandbox.for_program(access, &folders, &folders, &sealed);
         let confinement =
-            confinement.map_err(|why| EngineError::Internal(format!("the sandbox cannot be put up: {why}")))?;
+            confinement.map_err(|why| EngineError::Internal(format!("the sandbox cannot be set up: {why}")))?;
         let turn =
             Turn { confinement, task: &task, run_marker: &marker, earlier, tell, heard: heard.clone(), cancel: &token };
         let effect = turn::run(program, turn);

@@ -113,7 +113,7 @@ pub fn read_declaration(path: &Path) -> Result<Declaration, EngineError> {
         .map_err(|why| {
             EngineError::usage(
                 format!("the declaration cannot be read: {why}"),
-                "a declaration is a short file in the workspace; move data into files that the checks read",
+                "loop.yaml is a short file; move data into files that the checks read",
             )
         })?
         .ok_or_else(missing)?;
@@ -209,7 +209,7 @@ impl Session {
         not_weaker(&state, &in_force)?;
         if state.stalled_resumes >= MAX_STALLED_RESUMES && !again.insist {
             return Err(EngineError::Resumable {
-                message: format!("run {run} was resumed {MAX_STALLED_RESUMES} times without getting any further"),
+                message: format!("run {run} was resumed {MAX_STALLED_RESUMES} times without progress"),
                 hint: "the engine ends at the same place each time: `nightloop status` shows where, \
                        `nightloop resume --insist` tries again"
                     .to_owned(),
@@ -273,7 +273,7 @@ fn new_run(root: &StateRoot) -> Result<(RunId, RunLock), EngineError> {
             Err(_) => {}
         }
     }
-    Err(EngineError::Internal(format!("the run directory was taken away {TRIES} times")))
+    Err(EngineError::Internal(format!("the run directory disappeared {TRIES} times")))
 }
 
 /// A run without its first event: nothing was done in its name, and nothing stays of it.
@@ -329,7 +329,7 @@ pub(super) fn recover(
         if !unanchored {
             return Err(EngineError::Unanchored {
                 message: format!("run {} is not the one that was anchored: {why}", run_dir.name()),
-                hint: "`nightloop verify` says more; if you know why, `nightloop resume --unanchored` goes on with \
+                hint: "`nightloop verify` says more; if you know why, `nightloop resume --unanchored` continues with \
                        the journal as it is"
                     .to_owned(),
             });
@@ -357,7 +357,7 @@ pub fn read_state(root: &StateRoot, run: &RunId) -> Result<RunState, EngineError
     folded.ok_or_else(|| {
         EngineError::usage(
             format!("run {run} was created but never started: its journal is empty"),
-            "if it is starting right now, try again in a moment; else begin anew with `nightloop run`",
+            "if it is starting right now, try again in a moment; else start a new run with `nightloop run`",
         )
     })
 }
@@ -403,7 +403,7 @@ fn open_sandbox(
     in_force: InForce,
 ) -> Result<Sandbox, EngineError> {
     Sandbox::open(&declared.sandbox, in_force, workspace, root.path(), key_places(declared), run.as_str())
-        .map_err(|e| EngineError::io("cannot make the run's temporary folder", &std::env::temp_dir(), e))
+        .map_err(|e| EngineError::io("cannot create the run's temporary directory", &std::env::temp_dir(), e))
 }
 
 /// A run that began in a sandbox does not go on without one: its record says that it had one.
@@ -413,7 +413,7 @@ fn not_weaker(state: &RunState, in_force: &InForce) -> Result<(), EngineError> {
         return Ok(());
     }
     Err(EngineError::usage(
-        format!("the run began in a sandbox ({began}), and there is none here: {}", in_force.level),
+        format!("the run started in a sandbox ({began}), and there is none here: {}", in_force.level),
         "resume it on a machine that has one, or start a new run",
     ))
 }

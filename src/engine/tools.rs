@@ -227,7 +227,7 @@ impl Driver<'_> {
     /// What a command of this access wears.
     pub(super) fn confinement(&self, access: Access) -> Result<Option<Arc<Confinement>>, EngineError> {
         let confinement = self.session.sandbox.for_tool(access);
-        confinement.map_err(|why| EngineError::Internal(format!("the sandbox cannot be put up: {why}")))
+        confinement.map_err(|why| EngineError::Internal(format!("the sandbox cannot be set up: {why}")))
     }
 
     /// What nothing that runs for a loop may change: AGENTS.md, and the repository that the engine commits to. Where it
@@ -243,14 +243,14 @@ impl Driver<'_> {
         let mut sealed = self.items_guarded();
         sealed.extend(self.sealed_from_all());
         let confinement = self.session.sandbox.for_tool_sealing(Access::ReadWrite, &sealed);
-        confinement.map_err(|why| EngineError::Internal(format!("the sandbox cannot be put up: {why}")))
+        confinement.map_err(|why| EngineError::Internal(format!("the sandbox cannot be set up: {why}")))
     }
 
     /// What the commands of an agent wear.
     fn role_confinement(&self, role: Role) -> Result<Option<Arc<Confinement>>, EngineError> {
         let sealed = self.sealed_from(role);
         let confinement = self.session.sandbox.for_tool_sealing(permit::access_of(role), &sealed);
-        confinement.map_err(|why| EngineError::Internal(format!("the sandbox cannot be put up: {why}")))
+        confinement.map_err(|why| EngineError::Internal(format!("the sandbox cannot be set up: {why}")))
     }
 
     /// The input as the model wrote it, from the stored reply.

@@ -133,7 +133,7 @@ impl Driver<'_> {
     fn ledger_text(&self, path: &str) -> Result<String, EngineError> {
         let odd = |why: String| EngineError::Resumable {
             message: why,
-            hint: "move the file away, then `nightloop resume`".to_owned(),
+            hint: "move the file away, then run `nightloop resume`".to_owned(),
         };
         let file = plain::read(&self.session.workspace, path, MAX_FILE).map_err(|fault| odd(fault.to_string()))?;
         let bytes = file.map(|file| file.bytes).unwrap_or_default();
@@ -144,7 +144,7 @@ impl Driver<'_> {
         plain::put(&self.session.workspace, path, text.as_bytes(), Bits::Kept, Durability::Synced).map_err(|fault| {
             EngineError::Resumable {
                 message: format!("the log of the items cannot be written: {fault}"),
-                hint: "make room, or move away what stands there, then `nightloop resume`".to_owned(),
+                hint: "free some space, or move away what is in the way, then run `nightloop resume`".to_owned(),
             }
         })
     }
