@@ -283,7 +283,7 @@ fn a_playbook_that_our_script_does_not_know_is_refused_before_anything_is_copied
         .file("PRD.md", include_str!("../assets/demo/value/PRD.md"))
         .file("script.yaml", include_str!("../assets/demo/value/rehearsal.yaml"));
     let ended = bench.nightloop(&["rehearse"]).expect(64);
-    assert!(ended.stderr.contains("no script for the playbook `value`"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("no built-in script for the playbook `value`"), "{}", ended.stderr);
     assert!(ended.stderr.contains("reasoner") && ended.stderr.contains("--script FILE"), "{}", ended.stderr);
     let script = bench.workspace.join("script.yaml");
     bench.nightloop(&["rehearse", "--script", script.to_str().unwrap()]).expect(0);

@@ -29,11 +29,11 @@ fn an_untouched_run_says_what_is_proven_and_what_is_not() {
     let bench = ended();
     let found = bench.nightloop(&["verify"]).expect(0);
     let first = found.stdout.lines().next().unwrap();
-    assert!(first.contains(": verified, signed by SHA256:") && first.ends_with("this user's key"), "{first}");
+    assert!(first.contains(": verified, signed by SHA256:") && first.ends_with(", this user's key"), "{first}");
     let report = json(&bench.nightloop(&["verify", "--json"]).expect(0));
     let head = report["head"].as_str().unwrap();
     assert!(head.len() == 64 && found.stdout.contains(head), "the whole head is printed: {}", found.stdout);
-    for part in ["the chain: ", "decisions made again", "evidence: ", "AGENTS.md", "the workspace: its ", "the end: "] {
+    for part in ["the chain: ", "decisions re-made", "evidence: ", "AGENTS.md", "the workspace: its ", "the end: "] {
         assert!(has(&report["proven"], part), "{part}: {report:#}");
     }
     assert!(has(&report["not_proven"], "that the checks pass now"), "{report:#}");
