@@ -23,7 +23,7 @@ const MIN_MEMORY: u64 = 64 << 20;
 pub fn enough() -> Result<(), EngineError> {
     if let Some(most) = getrlimit(Resource::Nofile).current.filter(|most| *most < MIN_DESCRIPTORS) {
         return Err(scarce(
-            format!("a process may open only {most} files here, and a run needs {MIN_DESCRIPTORS}"),
+            format!("a process may have only {most} open files here, and a run needs {MIN_DESCRIPTORS}"),
             "n",
         ));
     }
