@@ -110,7 +110,7 @@ fn each_fault_leads_where_the_engine_says() {
     fs::rename(case.bench.workspace.join("rehearsal.yaml"), &script).unwrap();
     let script = script.to_str().unwrap();
     for (fault, status, words) in [
-        ("429@2", "EXIT_CONVERGED", "rate_limited: would wait 30 s and try again"),
+        ("429@2", "EXIT_CONVERGED", "rate_limited: would wait 30 s and retry"),
         ("529@1", "EXIT_CONVERGED", "overloaded"),
         ("500@3", "EXIT_CONVERGED", "transient"),
         ("cut@2", "EXIT_CONVERGED", "transient"),
@@ -118,7 +118,7 @@ fn each_fault_leads_where_the_engine_says() {
         ("bad-json@1", "EXIT_CONVERGED", "the agent was told: {\"INVALID_JSON\""),
         ("wrong-report@1", "EXIT_CONVERGED", "the report does not fit its schema"),
         ("refusal@2", "", "the solver the model refused"),
-        ("spend-limit@1", "EXIT_BLOCKED", "spend_limit: not tried again"),
+        ("spend-limit@1", "EXIT_BLOCKED", "spend_limit: no retry"),
         ("context-full@2", "", "model_context_window_exceeded"),
     ] {
         let told = rehearse(&case.bench, &["--script", script, "--fault", fault]);
@@ -259,7 +259,7 @@ fn the_doctor_judges_as_the_engine_does() {
     let ended: Ended = command.env("ANTHROPIC_API_KEY", key).env("OPENAI_API_KEY", key).output().unwrap().into();
     for line in [
         "✓  agent known: the price of claude-opus-5-5 is known",
-        "✓  agent alone: it tells its cost itself",
+        "✓  agent alone: it reports its own cost",
         "–  agent local: no key, and 127.0.0.1 is this machine",
         "✓  agent local: model m",
         "–  agent alone: no sign-in of",
@@ -283,7 +283,7 @@ fn a_playbook_that_our_script_does_not_know_is_refused_before_anything_is_copied
         .file("PRD.md", include_str!("../assets/demo/value/PRD.md"))
         .file("script.yaml", include_str!("../assets/demo/value/rehearsal.yaml"));
     let ended = bench.nightloop(&["rehearse"]).expect(64);
-    assert!(ended.stderr.contains("no script for the playbook `value`"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("no built-in script for the playbook `value`"), "{}", ended.stderr);
     assert!(ended.stderr.contains("reasoner") && ended.stderr.contains("--script FILE"), "{}", ended.stderr);
     let script = bench.workspace.join("script.yaml");
     bench.nightloop(&["rehearse", "--script", script.to_str().unwrap()]).expect(0);

@@ -187,7 +187,7 @@ impl Cassette {
 }
 
 fn no_cassette() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the file is there and is no cassette")
+    io::Error::new(io::ErrorKind::InvalidData, "the file exists and is not a cassette")
 }
 
 impl Recorder for Cassette {

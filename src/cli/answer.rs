@@ -20,13 +20,13 @@ use super::{Outcome, inbox, order, select, text};
 pub struct Options {
     /// The decision, for example d1.
     id: String,
-    /// The answer; `nightloop inbox` says which words fit.
+    /// The answer; `nightloop inbox` lists the valid ones.
     #[arg(required = true)]
     words: Vec<String>,
     /// A note for whoever asked.
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
-    /// For `approve`: the document as it should become, instead of the proposal.
+    /// For `approve`: the text to write instead of the proposed one.
     #[arg(long, value_name = "FILE")]
     with: Option<PathBuf>,
     /// The run; default: the run of this directory.
@@ -42,10 +42,13 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
         text::line(note);
     }
     let id = DecisionId::parse(&options.id)
-        .ok_or_else(|| EngineError::usage(format!("`{}` is no decision", options.id), "it looks like d1"))?;
+        .ok_or_else(|| EngineError::usage(format!("`{}` is not a decision id", options.id), "it looks like d1"))?;
     let state = recorded::read_state(&root, &selected.run)?;
     let decision = state.operator.decision(id).ok_or_else(|| {
-        EngineError::usage(format!("run {} has no decision {id}", selected.run), "`nightloop inbox` shows what waits")
+        EngineError::usage(
+            format!("run {} has no decision {id}", selected.run),
+            "`nightloop inbox` shows what is waiting",
+        )
     })?;
     let document = document(&decision.request, options)?;
     let answer = answer(&decision.request, options, document.as_deref())?;
@@ -59,14 +62,14 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     }
     let answered = DecisionAnswered { id, answer, note: options.note.clone(), by: order::sender() };
     let state = offline::answer(&root, &selected.run, answered, document.as_deref())?;
-    text::line(format!("{id} is answered; `nightloop resume` goes on"));
+    text::line(format!("{id} is answered; `nightloop resume` continues the run"));
     tell_rest(&state);
     Ok(0)
 }
 
 fn tell_rest(state: &RunState) {
     for decision in state.operator.open() {
-        text::line(format!("{} still waits", decision.id));
+        text::line(format!("{} is still waiting", decision.id));
     }
 }
 
@@ -97,7 +100,7 @@ fn answer(request: &Request, options: &Options, document: Option<&str>) -> Resul
         }
         (word, _) => {
             return Err(EngineError::usage(
-                format!("`{word}` does not answer a {}", request.name()),
+                format!("`{word}` is not an answer to a {}", request.name()),
                 inbox::how(request),
             ));
         }
@@ -108,7 +111,7 @@ fn answer(request: &Request, options: &Options, document: Option<&str>) -> Resul
 fn document(request: &Request, options: &Options) -> Result<Option<String>, EngineError> {
     let Some(path) = &options.with else { return Ok(None) };
     if !matches!(request, Request::Refinement { .. }) {
-        return Err(EngineError::usage("--with is for documents", inbox::how(request)));
+        return Err(EngineError::usage("--with is only for proposed documents", inbox::how(request)));
     }
     let text = std::fs::read_to_string(path).map_err(|e| EngineError::io("cannot read the document", path, e))?;
     if text.len() > MAX_PROPOSAL {

@@ -14,7 +14,7 @@ use super::{Outcome, select, text};
 pub struct Options {
     /// The run; default: the run of this directory.
     run: Option<String>,
-    /// Look only: nothing can be changed from this console.
+    /// Read-only: nothing can be changed from this console.
     #[arg(long)]
     read_only: bool,
     #[command(flatten)]
@@ -28,7 +28,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
         text::line(note);
     }
     if !watch::has_terminal() {
-        return Err(EngineError::usage("attach needs a terminal", "`nightloop status` needs none"));
+        return Err(EngineError::usage("attach needs a terminal", "use `nightloop status` without one"));
     }
     watch::over_other_run(&options.look, &selected.run, options.read_only)
 }

@@ -40,13 +40,13 @@ pub struct Options {
     /// Which playbook to show.
     #[arg(value_enum, default_value = "swarm", value_name = "PLAYBOOK")]
     show: Show,
-    /// Play the model's pauses this many times as fast as written.
+    /// Play the model's pauses this many times faster than written.
     #[arg(long, value_name = "N")]
     speed: Option<f64>,
     /// Put the workspace here instead of a fresh temporary directory.
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
-    /// Answer what the run asks by itself (the default without a terminal).
+    /// Answer the run's questions automatically (the default without a terminal).
     #[arg(long)]
     auto: bool,
     /// Print lines instead of opening the console (the default without a terminal).
@@ -114,7 +114,7 @@ pub fn main(options: &Options) -> Outcome {
     let speed = match options.speed {
         Some(factor) if factor.is_finite() && factor > 0.0 => Speed::Times(factor),
         Some(factor) => {
-            return Err(EngineError::usage(format!("--speed {factor} is no speed"), "give a number above 0"));
+            return Err(EngineError::usage(format!("--speed {factor} is not a valid speed"), "use a number above 0"));
         }
         None => usual,
     };
@@ -134,7 +134,7 @@ pub fn main(options: &Options) -> Outcome {
 
 fn in_console(options: &Options, workspace: &Path, wanted: Wanted, speed: Speed) -> Outcome {
     let greeting =
-        "The demo: a scripted model and pretended prices, real files and checks. i shows what waits for you.";
+        "The demo: a scripted model with made-up prices; real files and checks. i shows what is waiting for you.";
     let auto = options.auto.then_some(AUTO_PAUSE);
     let plan = Plan { wanted, means: speed.into(), start: true, auto, greeting: Some(greeting.to_owned()) };
     let closed = watch::over_own_run(&options.look, plan)?;
@@ -151,7 +151,7 @@ fn workspace(show: Show, into: Option<&Path>) -> Result<PathBuf, EngineError> {
             if !empty {
                 return Err(EngineError::usage(
                     format!("{} is not empty", dir.display()),
-                    "the demo wants a directory of its own",
+                    "the demo needs an empty directory of its own",
                 ));
             }
             fs::create_dir_all(dir).map_err(|e| EngineError::io("cannot create the workspace", dir, e))?;

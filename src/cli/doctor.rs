@@ -44,7 +44,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     findings.note(programs::find("sh").map(|_| ()), "a POSIX shell");
     findings.note(programs::find("git").map(|_| ()), "git (for you; the engine does not need it)");
     if signals::stop_is_there(here) {
-        findings.note(Err(format!("{STOP_FILE} exists: a loop would stop at once")), "no stop file");
+        findings.note(Err(format!("{STOP_FILE} exists: a loop would stop immediately")), "no stop file");
     }
     match places::prompts() {
         Ok(prompts) => {
@@ -104,7 +104,7 @@ fn look_at(here: &Path, file: &LoopFile, findings: &mut Findings) {
     }
     if file.spec() == crate::model::learnings::SpecVersion::V2 {
         let parsed = document::read(here, file.northstar_file(), MAX_NORTHSTAR)
-            .and_then(|bytes| bytes.ok_or_else(|| "it is not there".to_owned()))
+            .and_then(|bytes| bytes.ok_or_else(|| "it does not exist".to_owned()))
             .and_then(|bytes| String::from_utf8(bytes).map_err(|e| e.to_string()))
             .and_then(|text| crate::model::northstar::parse(&text).map(|_| ()).map_err(|e| e.to_string()));
         findings.note(parsed, file.northstar_file());

@@ -18,7 +18,7 @@ use super::{Outcome, select, text};
 pub struct Options {
     /// The run.
     run: String,
-    /// The file to write, for example run.nlrun. It must not be there yet.
+    /// The file to write, for example run.nlrun. It must not exist yet.
     file: PathBuf,
 }
 
@@ -27,14 +27,14 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     let selected = select::run(&root, here, Some(&options.run))?;
     if offline::is_driven(&root, &selected.run) {
         return Err(EngineError::Busy {
-            message: format!("run {} goes on", selected.run),
-            hint: "export it when it has ended; `nightloop stop` ends it".to_owned(),
+            message: format!("run {} is still running", selected.run),
+            hint: "export it once it has ended; `nightloop stop` ends it".to_owned(),
         });
     }
     let out = here.join(&options.file);
     if out.symlink_metadata().is_ok() {
         let shown = text::safe(&options.file.to_string_lossy());
-        return Err(EngineError::usage(format!("{shown} is there already"), "choose another name, or take it away"));
+        return Err(EngineError::usage(format!("{shown} already exists"), "choose another name, or remove it"));
     }
     let run_dir = RunDir::open(&root.run(&selected.run))?;
     // The evidence is what the journal renders, wherever the workspace is now.
@@ -47,7 +47,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     text::line(format!("run {}: {count} files in {}", selected.run, text::safe(&options.file.to_string_lossy())));
     match found.verdict() {
         Verdict::Ok => {}
-        Verdict::Tampered => text::complaint("the run is not as it was written; `nightloop verify` says where"),
+        Verdict::Tampered => text::complaint("the run was changed after it was written; `nightloop verify` says where"),
         Verdict::Incomplete => text::complaint("the run is not complete; `nightloop verify` says what is missing"),
     }
     text::line("check it anywhere: nightloop verify FILE --signer ALLOWED_SIGNERS");

@@ -102,7 +102,7 @@ fn describe(state: &RunState, event: &Event) -> Option<String> {
                 _ => None,
             });
             let calls: Vec<String> = calls.collect();
-            (!calls.is_empty()).then(|| format!("{} it says it runs: {}", state.when(), calls.join(" · ")))
+            (!calls.is_empty()).then(|| format!("{} it says it is running: {}", state.when(), calls.join(" · ")))
         }
         event => {
             let told = state.told(event);

@@ -154,7 +154,7 @@ fn restore(found: Option<&rustix::termios::Termios>) {
     let Some(found) = found else { return };
     text::own(LEAVE.as_bytes());
     let _ = rustix::termios::tcsetattr(io::stdin(), rustix::termios::OptionalActions::Now, found);
-    text::line("the process of the run was killed; `nightloop resume` goes on with it");
+    text::line("the run's process was killed; `nightloop resume` continues the run");
 }
 
 /// Does what the held process asks; a code means that we are no longer needed.
@@ -182,8 +182,8 @@ fn obey(line: &str, replies: Option<&mut UnixStream>) -> Option<u8> {
         }
         ("started", rest) => {
             let (run, workspace) = rest.split_once(' ').unwrap_or((rest, ""));
-            text::line(format!("run {run} works in {workspace} without a screen"));
-            text::line("  watch it: nightloop attach · what waits: nightloop inbox · end it: nightloop stop");
+            text::line(format!("run {run} is running in {workspace} without a screen"));
+            text::line("  watch it: nightloop attach · decisions: nightloop inbox · end it: nightloop stop");
         }
         _ => {}
     }

@@ -20,7 +20,7 @@ pub struct Options {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Show decisions that are closed, too.
+    /// Also show closed decisions.
     #[arg(long)]
     all: bool,
 }
@@ -41,7 +41,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
         text::line(note);
     }
     if decisions.is_empty() {
-        text::line("nothing waits for you");
+        text::line("nothing is waiting for you");
         return Ok(0);
     }
     for decision in decisions {
@@ -107,7 +107,7 @@ fn show(decision: &Decision) {
         text::line(format!("  answer: nightloop answer {} {}", decision.id, how(&decision.request)));
         match &decision.request {
             Request::Permission { rule, .. } if is_critical(rule) => {
-                text::line("  `always` counts once: a critical call is asked about every time");
+                text::line("  `always` works only once here: a critical call is asked about every time");
             }
             Request::Permission { .. } => {
                 text::line(

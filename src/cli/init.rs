@@ -25,10 +25,10 @@ pub struct Options {
     /// What the loop is for.
     #[arg(long, value_enum, default_value = "green-tests")]
     template: Template,
-    /// Make a loop of the items of this prd.json; its check is inferred from the files of the project.
+    /// Make a loop from the items of this prd.json; its check is inferred from the project's files.
     #[arg(long, value_name = "PRD", conflicts_with = "template")]
     from: Option<String>,
-    /// Who does the work. By default the API where its key is set, else the first agent program that is installed.
+    /// Who does the work. Default: the API if its key is set, else the first installed agent program.
     #[arg(long, value_parser = Agent::parse, value_name = "AGENT")]
     agent: Option<Agent>,
 }
@@ -73,8 +73,8 @@ fn tell(prd: &Prd, file: &str, checks: &[Inferred]) {
     let counts = prd.counts();
     let next = prd.next_item(&Default::default());
     let order = match next {
-        Some(item) => format!("first comes {} ({})", item.id, item.title),
-        None => "nothing is left to do: set `passes` to false for what is".to_owned(),
+        Some(item) => format!("first item: {} ({})", item.id, item.title),
+        None => "nothing is left to do: set `passes` to false for the items that are not done".to_owned(),
     };
     text::line(text::safe(&format!("{file}: {} items, {} pass; {order}", counts.all, counts.passing)));
     for check in checks {
@@ -82,9 +82,9 @@ fn tell(prd: &Prd, file: &str, checks: &[Inferred]) {
     }
     let own = if checks.is_empty() {
         text::line("check: none was found; without one the run ends with NEED_INFO (exit code 3)");
-        "name a check in loop.yaml"
+        "add a check to loop.yaml"
     } else {
-        "look at the check in loop.yaml"
+        "review the check in loop.yaml"
     };
     text::line(format!("next: {own}, then `nightloop doctor` and `nightloop run`"));
 }
@@ -93,8 +93,8 @@ fn tell(prd: &Prd, file: &str, checks: &[Inferred]) {
 fn in_workspace(here: &Path, file: &str) -> Result<String, EngineError> {
     let outside = || {
         EngineError::usage(
-            format!("{file} is no file in {}", here.display()),
-            "run `nightloop init --from` in the directory of the project, with a PRD that lies in it",
+            format!("{file} is not a file in {}", here.display()),
+            "run `nightloop init --from` in the project directory, with a PRD inside it",
         )
     };
     let path = Path::new(file);
@@ -116,7 +116,7 @@ fn in_workspace(here: &Path, file: &str) -> Result<String, EngineError> {
 }
 
 fn read_prd(here: &Path, file: &str) -> Result<Prd, EngineError> {
-    let unread = |why: String| EngineError::usage(why, "give a prd.json: `nightloop init --from prd.json`");
+    let unread = |why: String| EngineError::usage(why, "name a prd.json: `nightloop init --from prd.json`");
     let bytes = document::read(here, file, prd::MOST_BYTES).map_err(unread)?;
     let bytes = bytes.ok_or_else(|| unread(format!("{file} does not exist")))?;
     Prd::read(&bytes).map_err(|e| EngineError::Declaration(e.diagnostic(file)))
@@ -126,7 +126,7 @@ fn write_declaration(here: &Path, content: &str, agent: Agent, by_itself: bool) 
     let declaration = here.join("loop.yaml");
     if !write_new(here, "loop.yaml", content)? {
         return Err(EngineError::usage(
-            format!("{} exists already", declaration.display()),
+            format!("{} already exists", declaration.display()),
             "edit it, or run `nightloop init` in another directory",
         ));
     }

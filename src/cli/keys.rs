@@ -29,7 +29,7 @@ enum What {
 pub fn main(options: &Options) -> Outcome {
     let root = StateRoot::locate()?;
     let key = signer::key(&root).map_err(|why| {
-        let hint = "without it runs end unsigned; `signing: { key: FILE }` in config.yaml names another";
+        let hint = "without one, runs end unsigned; `signing: { key: FILE }` in config.yaml names another";
         EngineError::usage(format!("there is no signing key: {why}"), hint)
     })?;
     match &options.what {
@@ -38,8 +38,8 @@ pub fn main(options: &Options) -> Outcome {
             let name = name.clone().or_else(|| std::env::var("USER").ok().filter(|name| !name.is_empty()));
             let name = name.unwrap_or_else(|| "nightloop".to_owned());
             if !name.chars().all(|sign| sign.is_ascii_alphanumeric() || "@._+-".contains(sign)) || name.is_empty() {
-                let hint = "letters, digits and @ . _ + - are good: `--as ada@example.org`";
-                return Err(EngineError::usage(format!("`{}` cannot name a signer", text::safe(&name)), hint));
+                let hint = "use letters, digits and @ . _ + - only: `--as ada@example.org`";
+                return Err(EngineError::usage(format!("`{}` is not a valid signer name", text::safe(&name)), hint));
             }
             text::line(format!("{name} namespaces=\"{NAMESPACE}\" {}", key.public()));
         }

@@ -49,11 +49,11 @@ async fn serve(socket: &Path, token: &str) -> Result<(), EngineError> {
             .waiting()
             .await
             .map(|_| ())
-            .map_err(|e| EngineError::Internal(format!("the MCP server ended badly: {e}"))),
+            .map_err(|e| EngineError::Internal(format!("the MCP server failed: {e}"))),
         // Started and not used is no error.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(e) => Err(EngineError::usage(
-            format!("standard input does not speak MCP: {}", text(&e.to_string())),
+            format!("standard input is not MCP: {}", text(&e.to_string())),
             "`nightloop mcp` is started by an agent program, not by hand",
         )),
     }
@@ -62,7 +62,7 @@ async fn serve(socket: &Path, token: &str) -> Result<(), EngineError> {
 fn listed(tool: ToolSpecJson) -> Result<Tool, EngineError> {
     match tool.input_schema {
         serde_json::Value::Object(schema) => Ok(Tool::new(tool.name, tool.description, Arc::new(schema))),
-        _ => Err(EngineError::Internal(format!("the schema of {} is no object", text(&tool.name)))),
+        _ => Err(EngineError::Internal(format!("the schema of {} is not an object", text(&tool.name)))),
     }
 }
 

@@ -70,41 +70,41 @@ enum Command {
     Init(init::Options),
     /// Start the loop that loop.yaml declares.
     Run(run::Options),
-    /// Go on with a run that was stopped, killed or cut off.
+    /// Continue a run that was stopped, killed or interrupted.
     Resume(resume::Options),
     /// Ask a running loop to stop: writes scratch/STOP.
     Stop(stop::Options),
-    /// Open the console over a run that goes on.
+    /// Open the console on a running run.
     Attach(attach::Options),
     /// Play a journal back in the console.
     Replay(replay::Options),
     /// List the themes and show them.
     Themes(themes::Options),
-    /// Hold a run after its present step, or let it go on.
+    /// Pause a run after its current step, or continue it.
     Pause(pause::Options),
-    /// Show the decisions that wait for you.
+    /// Show the decisions waiting for you.
     Inbox(inbox::Options),
     /// Answer a decision.
     Answer(answer::Options),
-    /// Send a word to the next agent call.
+    /// Send a message to the next agent call.
     Steer(steer::Options),
-    /// Take back what a finished iteration changed (value runs with git).
+    /// Undo what a finished iteration changed (value playbook, with a git branch of the run's own).
     Undo(undo::Options),
-    /// Say what a run is doing, or how it ended.
+    /// Show what a run is doing, or how it ended.
     Status(status::Options),
     /// List the runs of this user.
     Runs(runs::Options),
-    /// List what was always allowed in this workspace, or forget one of it.
+    /// List the remembered `always` rules of this workspace, or forget one.
     Rules(rules::Options),
-    /// Check offline whether a run may be believed, and say what is proven.
+    /// Check offline whether a run can be trusted, and say what is proven.
     Verify(verify::Options),
     /// Write a run into one file that `verify` checks on any machine.
     Export(export::Options),
     /// Show the key that your runs are signed with, or export its public part.
     Keys(keys::Options),
-    /// Try this loop with a scripted model, in a copy, for nothing; with faults where you want them.
+    /// Try this loop with a scripted model in a copy of the workspace, at no cost and with chosen faults.
     Rehearse(rehearse::Options),
-    /// Look for what would keep a loop from running well.
+    /// Look for anything that would keep a loop from running well.
     Doctor(doctor::Options),
     /// Offer a turn's tools to an agent program, over MCP on standard input and output.
     Mcp,
@@ -214,7 +214,7 @@ fn again(arguments: &[&str]) -> Outcome {
     use std::os::unix::process::CommandExt as _;
     let program = std::env::current_exe().map_err(|e| EngineError::Internal(format!("no program: {e}")))?;
     let error = std::process::Command::new(program).args(arguments).exec();
-    Err(EngineError::Internal(format!("cannot go on: {error}")))
+    Err(EngineError::Internal(format!("cannot continue: {error}")))
 }
 
 fn command() -> clap::Command {

@@ -14,7 +14,10 @@ use super::{Outcome, select, text};
 /// What a run has started gives no run orders; only people do.
 pub fn refuse_tools() -> Result<(), EngineError> {
     if std::env::var_os(process::RUN_VAR).is_some() {
-        return Err(EngineError::usage("this is a tool of a run, and runs take no orders from tools", "ask a person"));
+        return Err(EngineError::usage(
+            "this command was started by a run's tool, and tools cannot control runs",
+            "ask a person",
+        ));
     }
     Ok(())
 }
@@ -42,8 +45,8 @@ pub fn deliver(root: &StateRoot, run: &RunId, command: Command) -> Outcome {
             Ok(0)
         }
         Err(why) => Err(EngineError::usage(
-            format!("run {run} refuses: {}", text::safe(&why)),
-            "`nightloop status` and `nightloop inbox` show where it stands",
+            format!("run {run} refused: {}", text::safe(&why)),
+            "`nightloop status` and `nightloop inbox` show its state",
         )),
     }
 }

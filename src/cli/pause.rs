@@ -12,7 +12,7 @@ use super::{Outcome, order};
 pub struct Options {
     /// The run; default: the run of this directory.
     run: Option<String>,
-    /// Let it go on.
+    /// Continue a paused run.
     #[arg(long)]
     off: bool,
 }

@@ -49,7 +49,7 @@ pub fn screen(root: &StateRoot, wanted: &Wanted) -> Option<Ready> {
 
 /// The items as they are in the file now. The run reads it again: this is only shown.
 fn items(workspace: &Path, file: &str) -> Items {
-    let missing = || format!("{file} is not there: write one, or name another file with `prd: {{ file: … }}`");
+    let missing = || format!("{file} does not exist: write one, or name another file with `prd: {{ file: … }}`");
     let read = document::read(workspace, file, prd::MOST_BYTES)
         .and_then(|bytes| bytes.ok_or_else(missing))
         .and_then(|bytes| Prd::read(&bytes).map_err(|e| e.diagnostic(file).to_string()));
@@ -74,10 +74,10 @@ fn missing_keys(declared: &LoopFile) -> Vec<Safe> {
 fn earlier_run(root: &StateRoot, workspace: &Path) -> Option<Safe> {
     let run = root.run_of(workspace)?;
     let state = recorded::read_state(root, &run).ok()?;
-    let goes_on = "`nightloop resume` goes on there; starting here begins anew";
+    let goes_on = "`nightloop resume` continues it; starting here begins a new run";
     let halted = state.halt.as_ref();
     match halted.map(|halted| halted.stop_reason) {
-        None => Some(Safe::line(&format!("run {run} was cut off in {}: {goes_on}", state.state))),
+        None => Some(Safe::line(&format!("run {run} was interrupted in {}: {goes_on}", state.state))),
         Some(StopReason::BackpressureSignal) => Some(Safe::line(&format!("run {run} was stopped: {goes_on}"))),
         Some(_) => None,
     }

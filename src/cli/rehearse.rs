@@ -43,14 +43,14 @@ const MAX_EVENTS: usize = 200_000;
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// What the model says: a rehearsal script or a cassette. Without it, agents do nothing and say so.
+    /// What the model says: a rehearsal script or a cassette. Without it, agents report that they did nothing.
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
-    /// Let something go wrong at the Nth model call, or at a random one: 429, 529, 500, cut, stall, bad-json,
+    /// Inject a fault at the Nth model call, or at a random one: 429, 529, 500, cut, stall, bad-json,
     /// refusal, spend-limit, context-full, wrong-report.
     #[arg(long = "fault", value_name = "KIND[@N]")]
     faults: Vec<FaultWish>,
-    /// Where random faults strike; the same seed, the same places.
+    /// Seed for the places of random faults; the same seed gives the same places.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Print one JSON object.
@@ -70,13 +70,13 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     let injector = Arc::new(Injector::new(plan::plan(&options.faults, seed)));
     let temp = std::env::temp_dir();
     let made = tempfile::Builder::new().prefix("nightloop-rehearsal-").tempdir_in(&temp);
-    let stage = made.map_err(|e| EngineError::io("cannot make a place to rehearse", &temp, e))?;
+    let stage = made.map_err(|e| EngineError::io("cannot create a directory for the rehearsal", &temp, e))?;
     let workspace = stage.path().join("workspace");
     let copied = copy::copy(here, &workspace).map_err(|error| match error {
         CopyError::Io(error) => EngineError::io("cannot copy the workspace", here, error),
         too_much @ CopyError::TooMuch { .. } => EngineError::usage(
             too_much.to_string(),
-            "name build output and data in .gitignore: what it excludes is not copied",
+            "add build output and data to .gitignore: what it excludes is not copied",
         ),
     })?;
     let script = script(options.script.as_deref(), stage.path())?;
@@ -114,11 +114,11 @@ fn known_to_default(file: &LoopFile) -> Result<(), EngineError> {
     }
     Err(EngineError::usage(
         format!(
-            "there is no script for the playbook `{}`: nothing to say for {}",
+            "there is no built-in script for the playbook `{}`: no replies for {}",
             file.playbook.name(),
             unknown.join(", ")
         ),
-        "write one and name it with --script FILE; docs/rehearsal.md describes the format, and `nightloop demo value` \
+        "write one and pass it with --script FILE; docs/rehearsal.md describes the format, and `nightloop demo value` \
          leaves an example in its workspace",
     ))
 }
@@ -148,7 +148,7 @@ fn put_rehearsal(declaration: &mut Declaration, script: &Path) -> Vec<String> {
     file.agents = agents.collect();
     let unpriced = file.agents.iter().any(|(_, agent)| agent.price.is_none());
     if unpriced && file.budget.max_cost_usd.take().is_some() {
-        notes.push("max_cost_usd is not rehearsed: an agent has no declared price".to_owned());
+        notes.push("max_cost_usd is not rehearsed: not every agent has a declared price".to_owned());
     }
     // Nobody is there to answer, whatever the loop says: what would wait is told instead.
     file.decisions = Some(DecisionsDecl { mode: Some(Mode::Stop), timeout_minutes: None });

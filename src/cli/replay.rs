@@ -14,7 +14,7 @@ use super::{Outcome, select};
 pub struct Options {
     /// The run, or a directory with a copied one; default: the run of this directory.
     run: Option<String>,
-    /// This many times as fast as it was.
+    /// Play this many times faster than it happened.
     #[arg(long, value_name = "N", default_value_t = 8)]
     speed: u32,
     #[command(flatten)]
@@ -23,7 +23,10 @@ pub struct Options {
 
 pub fn main(here: &Path, options: &Options) -> Outcome {
     if !watch::has_terminal() {
-        return Err(EngineError::usage("replay needs a terminal", "`nightloop status` and `verify` need none"));
+        return Err(EngineError::usage(
+            "replay needs a terminal",
+            "use `nightloop status` or `nightloop verify` without one",
+        ));
     }
     let copied = options.run.as_ref().map(PathBuf::from).filter(|path| path.join("genesis.json").is_file());
     let dir = match copied {

@@ -28,16 +28,16 @@ pub struct Options {
     /// Print one JSON object per event.
     #[arg(long, conflicts_with = "headless")]
     json: bool,
-    /// Go on without a screen, and give the prompt back.
+    /// Continue without a screen, and return to the prompt.
     #[arg(long, conflicts_with_all = ["headless", "json"])]
     detach: bool,
-    /// Try again although the last three tries got nowhere.
+    /// Try again although the last three resumes made no progress.
     #[arg(long)]
     insist: bool,
-    /// Go on although the journal is not the one that was anchored, or its anchors are gone.
+    /// Continue although the journal is not the anchored one, or its anchors are missing.
     #[arg(long)]
     unanchored: bool,
-    /// Record what follows: to a new file, or after what a cassette already holds.
+    /// Record what follows, to a new file or at the end of an existing cassette.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     #[command(flatten)]

@@ -13,7 +13,7 @@ use super::{Outcome, order, text};
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Forget the rule with this number; runs that go on keep what they began with.
+    /// Forget the rule with this number. Runs that have already started keep it.
     #[arg(long, value_name = "N")]
     forget: Option<usize>,
     #[arg(long)]
@@ -35,7 +35,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
         return Ok(0);
     }
     if rules.is_empty() {
-        text::line("no rules are remembered here: `always` in the inbox adds one");
+        text::line("no rules are remembered for this workspace: `always` in the inbox adds one");
         return Ok(0);
     }
     for (index, rule) in rules.iter().enumerate() {

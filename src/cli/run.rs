@@ -32,16 +32,16 @@ pub struct Options {
     /// Print one JSON object per event.
     #[arg(long, conflicts_with = "headless")]
     json: bool,
-    /// Start without a screen, and give the prompt back; `nightloop attach` watches it.
+    /// Start without a screen and return to the prompt; `nightloop attach` watches it.
     #[arg(long, conflicts_with_all = ["headless", "json"])]
     detach: bool,
-    /// Start at once, without the ready screen.
+    /// Start immediately, without the ready screen.
     #[arg(long)]
     start: bool,
     /// The declaration to run [default: loop.yaml].
     #[arg(long, value_name = "FILE")]
     file: Option<String>,
-    /// Record every model conversation, as the server sends it, to a new file that `backend: rehearsal` can play.
+    /// Record every model reply as the server sends it, to a new file that `backend: rehearsal` can play.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     #[command(flatten)]
@@ -80,7 +80,8 @@ impl Manner {
 /// The cassette that is asked for. The path must hold when the run goes on elsewhere.
 pub fn record(file: Option<&Path>, append: bool) -> Result<Option<Record>, EngineError> {
     let Some(file) = file else { return Ok(None) };
-    let file = std::path::absolute(file).map_err(|e| EngineError::io("cannot find the cassette", file, e))?;
+    let file =
+        std::path::absolute(file).map_err(|e| EngineError::io("cannot find the path of the cassette", file, e))?;
     Ok(Some(Record { file, append }))
 }
 
@@ -131,7 +132,7 @@ pub fn headless_with(
         let state = &opened.session.state;
         if format == Format::Lines {
             if again {
-                text::line(format!("run {} goes on in {}", state.run(), state.state));
+                text::line(format!("run {} resumed in {}", state.run(), state.state));
             } else {
                 text::line(format!("run {} in {}", state.run(), opened.session.workspace.display()));
                 state.started.warnings.iter().for_each(|warning| text::line(format!("note: {warning}")));

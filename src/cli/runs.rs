@@ -21,7 +21,7 @@ pub fn main(options: &Options) -> Outcome {
     let root = StateRoot::locate()?;
     let runs = root.runs();
     if runs.is_empty() && !options.json {
-        text::line("no runs yet: `nightloop demo` makes one");
+        text::line("no runs yet: try `nightloop demo`");
     }
     for run in runs {
         let row = row(&root, &run);
@@ -54,7 +54,7 @@ fn row(root: &StateRoot, run: &RunId) -> serde_json::Value {
         Ok(state) => json!({
             "run": run,
             "state": match (&state.halt, RunLock::owner(&dir)) {
-                (None, None) => "cut off".to_owned(),
+                (None, None) => "interrupted".to_owned(),
                 (None, Some(_)) | (Some(_), _) => state.state.name().to_owned(),
             },
             "started": state.started.started,

@@ -25,7 +25,7 @@ pub fn run(root: &StateRoot, here: &Path, named: Option<&str>) -> Result<Selecte
         Some(run) => Ok(Selected { note: Some(format!("run {run} (the newest; this directory has none)")), run }),
         None => Err(EngineError::usage(
             "there are no runs yet",
-            "`nightloop demo` makes one; `nightloop init` begins a loop",
+            "`nightloop demo` shows one; `nightloop init` writes a loop to start from",
         )),
     }
 }
@@ -36,7 +36,7 @@ fn by_name(root: &StateRoot, named: &str) -> Result<Selected, EngineError> {
     match (matching.pop(), matching.is_empty()) {
         (Some(run), true) => Ok(Selected { run, note: None }),
         (Some(_), false) => {
-            Err(EngineError::usage(format!("several runs begin with {named}"), "`nightloop runs` lists them"))
+            Err(EngineError::usage(format!("several run ids begin with {named}"), "`nightloop runs` lists them"))
         }
         (None, _) => Err(EngineError::usage(format!("there is no run {named}"), "`nightloop runs` lists them")),
     }

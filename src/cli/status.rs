@@ -41,16 +41,20 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     match (&state.halt, &owner) {
         (Some(_), _) => outcome::summary(&state).into_iter().for_each(text::line),
         (None, Some(owner)) => text::line(format!("  running in {} ({owner})", doing(&state))),
-        (None, None) => text::line(format!("  cut off in {}; `nightloop resume` goes on there", doing(&state))),
+        (None, None) => text::line(format!("  interrupted in {}; `nightloop resume` continues there", doing(&state))),
     }
     for decision in state.operator.open() {
         let gist = text::safe(decision.request.gist().lines().next().unwrap_or_default());
-        text::line(format!("  waits for you: {} {}: {gist} (`nightloop inbox`)", decision.id, decision.request.name()));
+        text::line(format!(
+            "  waiting for you: {} {}: {gist} (`nightloop inbox`)",
+            decision.id,
+            decision.request.name()
+        ));
     }
     match &state.operator.pause {
-        Some(Pause::Requested { by }) => text::line(format!("  pauses after this step, says {}", text::safe(by))),
+        Some(Pause::Requested { by }) => text::line(format!("  pauses after this step (by {})", text::safe(by))),
         Some(Pause::Holding { by, .. }) => {
-            text::line(format!("  paused by {}; `nightloop pause --off` goes on", text::safe(by)));
+            text::line(format!("  paused by {}; `nightloop pause --off` continues it", text::safe(by)));
         }
         None => {}
     }
@@ -97,7 +101,7 @@ fn usage_lines(state: &RunState) -> Vec<String> {
     }
     if state.ledger.lost > 0 {
         let most = state.ledger.lost_usd.map_or_else(|| "unknown".to_owned(), |usd| format!("at most ${usd}"));
-        lines.push(format!("  lost     {} calls whose end nobody saw · {most}", state.ledger.lost));
+        lines.push(format!("  lost     {} calls with unknown outcome · {most}", state.ledger.lost));
     }
     if let Some(rate) = &state.rate {
         let left = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), text::count);

@@ -10,7 +10,7 @@ use super::{Outcome, order};
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// What to say.
+    /// The message.
     #[arg(required = true)]
     words: Vec<String>,
     /// The run; default: the run of this directory.

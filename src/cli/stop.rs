@@ -35,7 +35,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     let path = workspace.join(STOP_FILE);
     signals::write_stop(&workspace, &order::sender())
         .map_err(|e| EngineError::io("cannot write the stop file", &path, e))?;
-    text::line(format!("run {} is asked to stop ({})", selected.run, path.display()));
-    text::line("  go on later: nightloop resume");
+    text::line(format!("asked run {} to stop ({})", selected.run, path.display()));
+    text::line("  continue later: nightloop resume");
     Ok(0)
 }

@@ -40,7 +40,7 @@ pub fn main(options: &Options) -> Outcome {
         let theme = themes.get(name).ok_or_else(|| {
             EngineError::usage(
                 format!("there is no theme `{name}`"),
-                format!("there are {}", themes.names().join(", ")),
+                format!("available: {}", themes.names().join(", ")),
             )
         })?;
         let theme = theme.clone().with_glyphs(Glyphs::detect(env, GlyphChoice::Auto));

@@ -31,13 +31,13 @@ pub struct Options {
     /// A run id, a file that `nightloop export` wrote, or the path of a (copied) run directory; default: the run of
     /// this directory.
     run: Option<String>,
-    /// Also run the executable criteria again, in the workspace.
+    /// Also run the criteria's checks again, in the workspace.
     #[arg(long)]
     replay: bool,
-    /// Believe only keys that this file lists (the allowed-signers format of OpenSSH).
+    /// Accept only keys that this file lists (OpenSSH allowed-signers format).
     #[arg(long, value_name = "FILE")]
     signer: Option<PathBuf>,
-    /// Print one JSON object for programs.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
@@ -54,14 +54,14 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     match (options.replay, &target.place) {
         (false, _) => {
             found.not_proven.push(match checks {
-                0 => "that what it made works now: nothing was run again here".to_owned(),
+                0 => "that its result works now: nothing was run again here".to_owned(),
                 _ => format!("that the checks pass now: {checks} not run again here (`--replay` does)"),
             });
         }
         (true, RenderedPlace::Workspace(workspace)) => replay(&mut found, workspace)?,
         (true, RenderedPlace::Packed(_) | RenderedPlace::Nowhere) => {
             let hint = "leave `--replay` out, or verify the run by its id on the machine that has its workspace";
-            return Err(EngineError::usage("the checks cannot be run again without the workspace", hint));
+            return Err(EngineError::usage("the checks cannot run again without the workspace", hint));
         }
     }
     if options.json {
@@ -94,9 +94,9 @@ fn locate(here: &Path, options: &Options) -> Result<Result<Target, PackError>, E
     if let Some(file) = named.filter(|path| path.is_file()) {
         let temp = std::env::temp_dir();
         let made = tempfile::Builder::new().prefix("nightloop-verify-").tempdir_in(&temp);
-        let dir = made.map_err(|e| EngineError::io("cannot make a temporary folder", &temp, e))?;
+        let dir = made.map_err(|e| EngineError::io("cannot create a temporary directory", &temp, e))?;
         return match pack::unpack(&file, dir.path()) {
-            Err(PackError::Io { path, source }) => Err(EngineError::io("cannot take the file apart", &path, source)),
+            Err(PackError::Io { path, source }) => Err(EngineError::io("cannot unpack the file", &path, source)),
             Err(refusal) => Ok(Err(refusal)),
             Ok(unpacked) => {
                 let place = RenderedPlace::Packed(unpacked.run_dir.path().to_owned());
@@ -162,7 +162,7 @@ impl Who {
         match (&self.name, self.this_user) {
             (Some(name), _) => format!("signed by {name} ({print})"),
             (None, true) => format!("signed by {print}, this user's key"),
-            (None, false) => format!("signed by {print}, another key than this user's"),
+            (None, false) => format!("signed by {print}, which is not this user's key"),
         }
     }
 }
@@ -170,7 +170,7 @@ impl Who {
 fn check_signer(found: &mut Verification, signers: Option<(&Signers, &Path)>) -> Option<Who> {
     let Some(key) = found.signer else {
         if let Some((_, file)) = signers {
-            found.incomplete.push(format!("seal.dsse.json: no signature that {} could list", file.display()));
+            found.incomplete.push(format!("seal.dsse.json: there is no signature to look up in {}", file.display()));
         }
         return None;
     };
@@ -186,7 +186,7 @@ fn check_signer(found: &mut Verification, signers: Option<(&Signers, &Path)>) ->
         None => {
             found.proven.push(format!("the seal: {}", who.words()));
             if !who.this_user {
-                found.not_proven.push("whose key that is: `--signer FILE` asks a list of yours".to_owned());
+                found.not_proven.push("whose key that is: `--signer FILE` checks it against your list".to_owned());
             }
         }
     }
@@ -260,7 +260,7 @@ fn headline(found: &Verification, who: Option<&Who>) -> String {
         (Verdict::Incomplete, _) if lacks.is_empty() => "incomplete".to_owned(),
         (Verdict::Incomplete, _) => format!("incomplete: {}", lacks.join(", ")),
         (Verdict::Ok, Some(who)) if lacks.is_empty() => format!("verified, {}", text::safe(&who.words())),
-        (Verdict::Ok, _) => format!("agrees with itself, but is {}", lacks.join(" and ")),
+        (Verdict::Ok, _) => format!("consistent, but {}", lacks.join(" and ")),
     }
 }
 
@@ -278,14 +278,14 @@ fn replay(found: &mut Verification, workspace: &Path) -> Result<(), EngineError>
     let root = StateRoot::locate()?;
     let sandbox =
         Sandbox::open(&declared.sandbox, in_force, workspace, root.path(), session::key_places(declared), &marker)
-            .map_err(|e| EngineError::io("cannot make a temporary folder", &std::env::temp_dir(), e))?;
+            .map_err(|e| EngineError::io("cannot create a temporary directory", &std::env::temp_dir(), e))?;
     let recorded = state.iterations().rev().find_map(|iteration| iteration.certificate.as_ref());
     for criterion in &state.criteria {
         let Proof::Check { argv, timeout_seconds } = &criterion.proof else { continue };
         let mut spec = CommandSpec::new(argv.clone(), workspace, marker.as_str());
         spec.timeout = Duration::from_secs(*timeout_seconds);
         let worn = sandbox.for_tool(Access::ReadWrite);
-        spec.confinement = worn.map_err(|why| EngineError::Internal(format!("the sandbox cannot be put up: {why}")))?;
+        spec.confinement = worn.map_err(|why| EngineError::Internal(format!("the sandbox cannot be set up: {why}")))?;
         let outcome = runtime.block_on(process::run(spec, &CancellationToken::new()));
         let met = outcome.end == End::Exited(0);
         let was = recorded.and_then(|certificate| {

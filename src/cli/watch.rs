@@ -38,7 +38,7 @@ pub struct Look {
     /// The theme; `nightloop themes` lists them.
     #[arg(long, value_name = "NAME")]
     pub theme: Option<String>,
-    /// Draw with ASCII signs only.
+    /// Draw with ASCII characters only.
     #[arg(long)]
     pub ascii: bool,
 }
@@ -156,8 +156,8 @@ impl Hosting {
                 text::error(error);
             }
             if !matches!(exit, Ok(Exit::Lost)) {
-                text::line(format!("run {run} goes on without a screen"));
-                text::line("  watch it: nightloop attach · what waits: nightloop inbox · end it: nightloop stop");
+                text::line(format!("run {run} continues without a screen"));
+                text::line("  watch it: nightloop attach · decisions: nightloop inbox · end it: nightloop stop");
             }
             self.held.detach();
             hold::go_dark();
@@ -175,7 +175,7 @@ impl Host for Hosting {
     fn start(&mut self) -> Result<Source, EngineError> {
         let wanted = match self.wanted.take() {
             Some(wanted) => wanted,
-            None => return Err(EngineError::usage("the loop has been started", "one run at a time")),
+            None => return Err(EngineError::usage("the loop has already been started", "one run at a time")),
         };
         // Read again where that is cheap: a start that failed may be tried once more.
         self.wanted = match &wanted {
@@ -244,12 +244,12 @@ pub fn over_other_run(look: &Look, run: &RunId, read_only: bool) -> Outcome {
     let cut_off = link != Link::Attached && recorded::read_state(&root, run)?.halt.is_none();
     let greeting = cut_off.then(|| Message {
         tone: Tone::Bad,
-        text: Safe::line("no process drives this run: it was cut off; `nightloop resume` goes on"),
+        text: Safe::line("no process drives this run: it was interrupted; `nightloop resume` continues it"),
     });
     look_on(look, &root, source, link, read_only, greeting)?;
     let state = recorded::read_state(&root, run)?;
     if offline::is_driven(&root, run) {
-        text::line(format!("run {run} goes on ({})", state.state));
+        text::line(format!("run {run} is still running ({})", state.state));
         text::line("  watch it again: nightloop attach · end it: nightloop stop");
     } else {
         outcome::summary(&state).into_iter().for_each(text::line);
@@ -287,8 +287,8 @@ fn waiting_elsewhere(root: &StateRoot) -> Option<Message> {
     let waiting: Vec<usize> = open.filter(|count| *count > 0).collect();
     let text = match (waiting.len(), waiting.iter().sum::<usize>()) {
         (0, _) => return None,
-        (1, 1) => "a decision waits for you in another directory: 0 shows the runs".to_owned(),
-        (runs, decisions) => format!("{decisions} decisions wait for you in {runs} runs: 0 shows them"),
+        (1, 1) => "a decision is waiting for you in another directory: 0 shows the runs".to_owned(),
+        (runs, decisions) => format!("{decisions} decisions are waiting for you in {runs} runs: 0 shows them"),
     };
     Some(Message { tone: Tone::Info, text: Safe::line(&text) })
 }

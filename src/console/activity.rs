@@ -276,7 +276,7 @@ impl Now<'_> {
             Activity::Check { argv, .. } => argv.as_ref().map(Safe::to_string).unwrap_or_default(),
             Activity::Reply { model, turn, writing: true, .. } => format!("{model} is writing, turn {}", turn + 1),
             Activity::Reply { model, turn, writing: false, .. } => {
-                format!("waits for {model} to reply, turn {}", turn + 1)
+                format!("waiting for {model} to reply, turn {}", turn + 1)
             }
             Activity::Tool { name, summary: Some(summary), .. } => format!("runs {name}: {summary}"),
             Activity::Tool { name, summary: None, .. } => format!("runs {name}"),
@@ -289,9 +289,9 @@ impl Now<'_> {
 /// What the engine does in a state when neither agent nor check runs.
 const fn doing(state: State) -> &'static str {
     match state {
-        State::Init => "the run begins",
+        State::Init => "the run is starting",
         State::IntakeGoal => "reading the declaration",
-        State::NullCheck => "looking for what is missing",
+        State::NullCheck => "checking for missing input",
         State::DreamGoal => "taking the baseline, writing the plan",
         State::SpawnSubagent => "preparing the next agent call",
         State::CollectArtifacts => "collecting what the agents changed",

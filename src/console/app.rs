@@ -85,7 +85,7 @@ pub fn run(
         Err(error) => {
             return Err(EngineError::usage(
                 format!("the terminal cannot be used: {error}"),
-                "`nightloop run --headless` needs none",
+                "`nightloop run --headless` works without one",
             ));
         }
     };
@@ -291,7 +291,11 @@ impl App<'_> {
                     return Some(Exit::Detached);
                 }
                 self.ending = Some(Exit::Left);
-                return self.say(Tone::Info, "the run is being sealed; once more leaves that to it", input);
+                return self.say(
+                    Tone::Info,
+                    "the run is being sealed; press again to leave it to finish by itself",
+                    input,
+                );
             }
             Cmd::Suspend => self.aside(input, |host| host.suspend()),
             Cmd::Shell => {

@@ -105,7 +105,7 @@ fn segments(scene: &Scene<'_>, info: HeaderInfo) -> Vec<Segment> {
         add(75, "pausing after this step".to_owned(), Role::Warning);
     }
     if run.operator.stop_after_iteration.is_some() {
-        add(74, "stops after this iteration".to_owned(), Role::Warning);
+        add(74, "stopping after this iteration".to_owned(), Role::Warning);
     }
     add(70, iteration(run), Role::Text);
     if let Some((text, role)) = residual(scene) {

@@ -45,7 +45,7 @@ impl RunFiles {
             }
             Load::Learnings => {
                 let found = document::read(workspace, learnings::FILE, learnings::MAX_FILE);
-                let missing = || Safe::line("there is none yet; the first iteration writes it");
+                let missing = || Safe::line("it does not exist yet; the first iteration writes it");
                 Loaded::Learnings(found.map_err(|e| safe(&e)).and_then(|file| file.map(Arc::from).ok_or_else(missing)))
             }
             Load::Evidence(path) => {
@@ -119,10 +119,10 @@ fn safe(error: &impl ToString) -> Safe {
 
 /// A file of the run's evidence, where it is now: current or archived.
 fn evidence(workspace: &Path, run: &RunId, path: &str) -> Result<Arc<[u8]>, Safe> {
-    let dir = store::find(workspace, run).ok_or_else(|| Safe::line("the evidence of this run is not there"))?;
+    let dir = store::find(workspace, run).ok_or_else(|| Safe::line("the evidence of this run is missing"))?;
     let relative = path.strip_prefix(EVIDENCE_ROOT).unwrap_or(path).trim_start_matches('/');
     let file = plain::read(workspace, format!("{dir}/{relative}"), MAX_FILE).map_err(|fault| safe(&fault))?;
-    file.map(|file| Arc::from(file.bytes)).ok_or_else(|| Safe::line("the file is not there"))
+    file.map(|file| Arc::from(file.bytes)).ok_or_else(|| Safe::line("the file does not exist"))
 }
 
 /// The run as it was after event `seq`.

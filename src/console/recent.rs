@@ -77,7 +77,7 @@ impl Recent {
                 None
             }
             Event::Run(RunEvent::RunStarted(_)) => {
-                self.entered = Some(noted(stamped, Safe::line("the run was started")));
+                self.entered = Some(noted(stamped, Safe::line("the run started")));
                 None
             }
             Event::Call(CallEvent::LlmRequested(_)) => Some(Step::Request { writing: false }),

@@ -66,7 +66,7 @@ impl Settings {
             Some(name) if themes.get(&name).is_some() => name,
             Some(name) => {
                 problems
-                    .push(Safe::line(&format!("there is no theme `{name}`; there are {}", themes.names().join(", "))));
+                    .push(Safe::line(&format!("there is no theme `{name}`; available: {}", themes.names().join(", "))));
                 "dark".to_owned()
             }
             None => themes.for_terminal(background).map_or("dark", Theme::name).to_owned(),

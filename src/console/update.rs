@@ -248,7 +248,7 @@ fn act(model: &mut Model, action: Action) -> Vec<Cmd> {
         Action::NextTheme => vec![Cmd::NextTheme],
         Action::ToggleMouse => {
             model.mouse = !model.mouse;
-            let text = if model.mouse { "the mouse scrolls; the terminal no longer selects" } else { "mouse off" };
+            let text = if model.mouse { "the mouse scrolls; the terminal no longer selects text" } else { "mouse off" };
             model.message = Some(said(Tone::Info, text));
             vec![Cmd::SetMouse(model.mouse)]
         }
@@ -410,7 +410,8 @@ fn hear(model: &mut Model, update: &Update) -> Vec<Cmd> {
         Update::Ended => {
             model.world.ended = true;
             if model.world.run.as_ref().is_some_and(|run| run.halt.is_none()) {
-                model.world.link = Link::Lost("the run's process has ended; `nightloop resume` goes on".to_owned());
+                model.world.link =
+                    Link::Lost("the run's process has ended; `nightloop resume` continues the run".to_owned());
             }
             Vec::new()
         }
@@ -455,7 +456,7 @@ fn take(model: &mut Model, loaded: Loaded) -> Vec<Cmd> {
         Loaded::Moment(_, run) => {
             model.world.moment = Some(Moment { run, frozen: false });
             let key = model.keymap.first_key(Action::GoLive);
-            model.message = Some(said(Tone::Info, &format!("an earlier moment; {key} goes back to now")));
+            model.message = Some(said(Tone::Info, &format!("an earlier moment; {key} returns to now")));
             Vec::new()
         }
         Loaded::Failed(text) => {

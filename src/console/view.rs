@@ -91,7 +91,7 @@ fn hints(model: &Model, stage: &Stage<'_>) -> Vec<(String, &'static str)> {
     let mut hints = model.keymap.hints_for(&scopes, |action| allowed::why_not(action, &scopes, stage).is_none());
     let paused = stage.scene.is_some_and(|scene| scene.run.operator.pause.is_some());
     for (_, hint) in hints.iter_mut().filter(|(_, hint)| paused && *hint == Action::Pause.hint()) {
-        *hint = "go on";
+        *hint = "continue";
     }
     hints
 }

@@ -41,23 +41,23 @@ pub fn why_with(scene: &Scene<'_>, recent: &Recent, key: &dyn Fn(Action) -> Stri
     let now = activity::now(scene, recent);
     let (sentence, next) = match scene.link {
         Link::Lost(why) => (
-            format!("The console lost the run ({}); the run itself may go on.", Safe::line(why)),
-            "`nightloop attach` looks again; `nightloop status` says how the run is.".to_owned(),
+            format!("The console lost the run ({}); the run itself may still be running.", Safe::line(why)),
+            "`nightloop attach` reconnects; `nightloop status` shows the run's state.".to_owned(),
         ),
         Link::Replay { playing, at, of, .. } if scene.run.halt.is_none() => {
-            let what = if *playing { "plays" } else { "is held" };
+            let what = if *playing { "is playing" } else { "is paused" };
             (
                 format!("This is a replay; it {what} at event {at} of {of}. {}", sentence(scene, &now)),
-                format!("{} plays or holds it.", key(Action::PlayPause)),
+                format!("{} plays or pauses it.", key(Action::PlayPause)),
             )
         }
         Link::Replay { .. } | Link::InProcess | Link::Attached if !scene.live => (
             format!(
-                "You look at an earlier moment, {}. {}",
+                "You are looking at an earlier moment, {}. {}",
                 scene.clock(&scene.run.time.last_ts),
                 sentence(scene, &now)
             ),
-            format!("{} goes back to now.", key(Action::GoLive)),
+            format!("{} returns to now.", key(Action::GoLive)),
         ),
         Link::Replay { .. } | Link::InProcess | Link::Attached => {
             (sentence(scene, &now), next(scene, &now.activity, key))
@@ -74,23 +74,23 @@ fn sentence(scene: &Scene<'_>, now: &Now<'_>) -> String {
             format!("It has ended: {}, {}: {detail}.", halted.status, halted.stop_reason)
         }
         Activity::Paused { by } => {
-            format!("It is paused by {by} since {} ({long}).", scene.clock(&now.since))
+            format!("It has been paused by {by} since {} ({long}).", scene.clock(&now.since))
         }
         Activity::Waiting(decision) => format!(
-            "It waits for you: decision {} ({}), asked at {} ({long} ago).",
+            "It is waiting for you: decision {} ({}), asked at {} ({long} ago).",
             decision.id,
             detail,
             scene.clock(&now.since)
         ),
-        Activity::Settling(decision) => format!("It carries out your answer to {} ({detail}).", decision.id),
+        Activity::Settling(decision) => format!("It is carrying out your answer to {} ({detail}).", decision.id),
         Activity::Stopping(_) => format!("It is stopping: {detail}."),
-        Activity::ServerWait { .. } => format!("It waits for the model server {detail}."),
+        Activity::ServerWait { .. } => format!("It is waiting for the model server {detail}."),
         Activity::Check { what, .. } => format!("It is moving: {what} has been running for {long}: {detail}."),
         Activity::Reply { role, model, writing: true, .. } => {
-            format!("It is moving: {model} is writing to the {role}, for {long}.")
+            format!("It is moving: {model} has been writing to the {role} for {long}.")
         }
         Activity::Reply { role, model, writing: false, .. } => {
-            format!("It waits for {model} to answer the {role}, for {long}.")
+            format!("It has been waiting for {model} to answer the {role} for {long}.")
         }
         Activity::Tool { role, .. } => format!("It is moving: the {role} {detail}, for {long}."),
         Activity::Agent { role } => format!("It is moving: the {role} is between two steps, for {long}."),
@@ -100,21 +100,21 @@ fn sentence(scene: &Scene<'_>, now: &Now<'_>) -> String {
 
 fn next(scene: &Scene<'_>, activity: &Activity<'_>, key: &dyn Fn(Action) -> String) -> String {
     let act = |does: String| {
-        if scene.read_only { "Nothing from here: this console may only look.".to_owned() } else { does }
+        if scene.read_only { "Nothing from here: this console is read-only.".to_owned() } else { does }
     };
     match activity {
         Activity::Ended(halted) if halted.stop_reason == StopReason::Pass => {
             format!("{} shows the proof; `nightloop verify` checks it again.", key(Action::ShowEvidence))
         }
         Activity::Ended(halted) => next_actions(halted).join(" "),
-        Activity::Paused { .. } => act(format!("{} lets it go on.", key(Action::Pause))),
+        Activity::Paused { .. } => act(format!("{} continues it.", key(Action::Pause))),
         Activity::Waiting(_) => format!(
             "{} opens the inbox. If nobody answers: {}.",
             key(Action::OpenInbox),
             scene.run.operator.patience.describe()
         ),
-        Activity::Settling(_) => "Wait: the inbox shows what comes of it.".to_owned(),
-        Activity::Stopping(_) => "Wait: it ends what runs and seals the journal.".to_owned(),
+        Activity::Settling(_) => "Wait: the inbox will show the result.".to_owned(),
+        Activity::Stopping(_) => "Wait: it ends what is running and seals the journal.".to_owned(),
         Activity::ServerWait { .. } => {
             act(format!("{} tries again now; waiting costs no iteration.", key(Action::RetryNow)))
         }
@@ -141,7 +141,7 @@ fn evidence(scene: &Scene<'_>, now: &Now<'_>, recent: &Recent) -> Vec<String> {
             lines.push(format!("failed attempts of this request: {}", failure.attempt + 1));
         }
         Activity::Reply { writing: false, .. } if now.for_millis(scene) >= LONG_SILENCE_MS => {
-            lines.push(format!("no word from the model for {}", widget::duration(now.for_millis(scene))));
+            lines.push(format!("nothing from the model for {}", widget::duration(now.for_millis(scene))));
         }
         _ => {}
     }
@@ -196,7 +196,10 @@ mod tests {
     #[test]
     fn a_decision_names_its_number_and_the_inbox() {
         let why = told(&asked());
-        assert!(why.sentence.starts_with("It waits for you: decision d1 (question: Keep the old API?)"), "{why:?}");
+        assert!(
+            why.sentence.starts_with("It is waiting for you: decision d1 (question: Keep the old API?)"),
+            "{why:?}"
+        );
         assert!(why.next.starts_with("i opens the inbox."), "{why:?}");
         assert!(why.evidence.iter().any(|line| line.contains("the goal does not say")), "{why:?}");
     }
@@ -211,16 +214,16 @@ mod tests {
         );
         let theme = Theme::plain();
         let reader = Scene { read_only: true, ..scene(&moment.run, &theme) };
-        assert!(why_with(&reader, &moment.recent, &default_key).next.contains("may only look"));
+        assert!(why_with(&reader, &moment.recent, &default_key).next.contains("read-only"));
     }
 
     #[test]
     fn waiting_for_the_model_and_being_paused_are_told_apart() {
         let waiting = told(&requested(agent_at_work()));
-        assert_eq!(waiting.sentence, "It waits for rehearsal-1 to answer the solver, for 1 min.");
+        assert_eq!(waiting.sentence, "It has been waiting for rehearsal-1 to answer the solver for 1 min.");
         let paused = told(&agent_at_work().then(PauseRequested { by: "ada".into() }).then(PauseBegan {}));
-        assert!(paused.sentence.starts_with("It is paused by ada since "), "{paused:?}");
-        assert_eq!(paused.next, "p lets it go on.");
+        assert!(paused.sentence.starts_with("It has been paused by ada since "), "{paused:?}");
+        assert_eq!(paused.next, "p continues it.");
     }
 
     #[test]
@@ -237,9 +240,9 @@ mod tests {
         let theme = Theme::plain();
         let link = Link::Lost("broken pipe".into());
         let lost = Scene { link: &link, ..scene(&moment.run, &theme) };
-        assert!(why(&lost).sentence.contains("the run itself may go on"));
+        assert!(why(&lost).sentence.contains("the run itself may still be running"));
         let past = Scene { live: false, ..scene(&moment.run, &theme) };
-        assert!(why(&past).next.starts_with("L goes back"));
+        assert!(why(&past).next.starts_with("L returns"));
     }
 
     #[test]

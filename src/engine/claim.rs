@@ -46,7 +46,7 @@ impl Claim {
             JournalError::Locked { owner, .. } => {
                 let run = root.run_of(workspace).map_or_else(|| "a run".to_owned(), |run| format!("run {run}"));
                 EngineError::Busy {
-                    message: format!("{run} already works in {}: {owner}", workspace.display()),
+                    message: format!("{run} is already running in {}: {owner}", workspace.display()),
                     hint: "`nightloop status` shows it, `nightloop stop` ends it".to_owned(),
                 }
             }
@@ -75,14 +75,14 @@ pub fn lies_apart(root: &StateRoot, workspace: &Path) -> Result<(), EngineError>
     let (state, workspace) = (real(root.path()), real(workspace));
     if state.starts_with(&workspace) {
         return Err(EngineError::usage(
-            format!("the state directory {} lies inside the workspace {}", state.display(), workspace.display()),
-            "set NIGHTLOOP_STATE_DIR to a directory outside of the workspace, or work in a directory of the project \
-             alone; runs that are there already move with their state directory",
+            format!("the state directory {} is inside the workspace {}", state.display(), workspace.display()),
+            "set NIGHTLOOP_STATE_DIR to a directory outside the workspace, or run in a directory that holds only the \
+             project; existing runs move with their state directory",
         ));
     }
     if workspace.starts_with(&state) {
         return Err(EngineError::usage(
-            format!("the workspace {} lies inside the state directory {}", workspace.display(), state.display()),
+            format!("the workspace {} is inside the state directory {}", workspace.display(), state.display()),
             "move the workspace, or set NIGHTLOOP_STATE_DIR to another directory",
         ));
     }

@@ -76,7 +76,7 @@ impl Orders {
         let (receipt, answer) = oneshot::channel();
         let refused = match self.0.try_send(Order { command, by: by.into(), receipt }) {
             Ok(()) => return answer,
-            Err(mpsc::error::TrySendError::Full(order)) => (order, "the engine has too many orders waiting"),
+            Err(mpsc::error::TrySendError::Full(order)) => (order, "too many commands are waiting for the engine"),
             Err(mpsc::error::TrySendError::Closed(order)) => (order, "the run has ended"),
         };
         let (order, why) = refused;

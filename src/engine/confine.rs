@@ -80,7 +80,7 @@ pub(super) fn of_role(cx: &Context<'_>, role: Role) -> Worn {
 }
 
 pub(super) fn put_up<T>(confinement: Result<T, String>) -> Result<T, EngineError> {
-    confinement.map_err(|why| EngineError::Internal(format!("the sandbox cannot be put up: {why}")))
+    confinement.map_err(|why| EngineError::Internal(format!("the sandbox cannot be set up: {why}")))
 }
 
 /// May this command be run on an agent's word, with nobody asked? The error says why not.

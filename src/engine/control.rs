@@ -169,7 +169,7 @@ impl ControlServer {
         let peer = stream.peer_cred().ok().and_then(|peer| peer.pid());
         let (reader, mut writer) = stream.into_split();
         if peer.is_some_and(|pid| belongs_to_run(pid, &self.run)) {
-            let why = "what a run has started gives it no orders".to_owned();
+            let why = "processes that a run started cannot control it".to_owned();
             let _ = say(&mut writer, &FromRun::Refused(why)).await;
             return;
         }
@@ -181,7 +181,7 @@ impl ControlServer {
             Ok(hello) if hello.protocol == PROTOCOL => hello,
             Ok(hello) => {
                 let (ours, theirs) = (env!("CARGO_PKG_VERSION"), flatten(&hello.version));
-                let why = format!("the run is nightloop {ours}, you are {theirs}: use the same version");
+                let why = format!("the run uses nightloop {ours}, this is {theirs}: use the same version");
                 let _ = say(&mut writer, &FromRun::Refused(why)).await;
                 return;
             }
@@ -233,14 +233,14 @@ impl ControlServer {
                         let receipt = self.obey(hello, name, &line).await;
                         refused += u32::from(receipt.is_err());
                         if refused > MAX_REFUSALS {
-                            return "it was refused too often";
+                            return "too many of its requests were refused";
                         }
                         if receipts.send(receipt).await.is_err() {
-                            return "it went";
+                            return "it disconnected";
                         }
                     }
-                    Ok(None) => return "it went",
-                    Err(_) => return "it sent nonsense",
+                    Ok(None) => return "it disconnected",
+                    Err(_) => return "it sent something unreadable",
                 }
             }
         };
@@ -253,7 +253,7 @@ impl ControlServer {
     async fn obey(&self, hello: &Hello, name: &str, line: &[u8]) -> Receipt {
         let FromViewer::Order(command) = serde_json::from_slice(line).map_err(|e| format!("not understood: {e}"))?;
         if !hello.may_act {
-            return Err("this viewer may only look".to_owned());
+            return Err("this viewer is read-only".to_owned());
         }
         if matches!(command, Command::Attached { .. } | Command::Detached { .. }) {
             return Err("not understood".to_owned());
@@ -275,7 +275,7 @@ impl ControlServer {
             if !caught_up && feed.next_seq() >= backlog {
                 caught_up = true;
                 if say(writer, &FromRun::CaughtUp).await.is_err() {
-                    return "it went";
+                    return "it disconnected";
                 }
             }
             let said = tokio::select! {
@@ -298,7 +298,7 @@ impl ControlServer {
                 Some(receipt) = receipts.recv() => say(writer, &FromRun::Receipt(receipt)).await,
             };
             if said.is_err() {
-                return "it took nothing more";
+                return "it stopped reading";
             }
         }
     }
@@ -310,7 +310,7 @@ async fn tell_receipts(receipts: &mut mpsc::Receiver<Receipt>, writer: &mut Owne
             break;
         }
     }
-    "it went"
+    "it disconnected"
 }
 
 /// One line of at most [`MAX_LINE`] bytes; `None` at the end.
@@ -368,7 +368,7 @@ pub mod client {
         let stream = super::reachable(dir, UnixStream::connect).map_err(|e| match e.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => EngineError::usage(
                 "the run is not running, or has no control socket",
-                "`nightloop status` shows it; `nightloop resume` goes on with it",
+                "`nightloop status` shows it; `nightloop resume` continues it",
             ),
             _ => EngineError::io("cannot reach the run", &path, e),
         })?;
@@ -384,10 +384,11 @@ pub mod client {
                 reader.get_ref().set_read_timeout(None).map_err(broken)?;
                 Ok(Connection { reader, writer, next_seq })
             }
-            Some(FromRun::Refused(why)) => {
-                Err(EngineError::usage(format!("the run refuses: {why}"), "`nightloop status` works all the same"))
-            }
-            _ => Err(EngineError::Internal("the run answered nonsense".to_owned())),
+            Some(FromRun::Refused(why)) => Err(EngineError::usage(
+                format!("the run refused: {why}"),
+                "`nightloop status` works without a connection",
+            )),
+            _ => Err(EngineError::Internal("the run's answer cannot be read".to_owned())),
         }
     }
 

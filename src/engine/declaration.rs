@@ -35,7 +35,7 @@ pub fn read_declaration(path: &Path) -> Result<Declaration, EngineError> {
         .map_err(|why| {
             EngineError::usage(
                 format!("the declaration cannot be read: {why}"),
-                "a declaration is a short file in the workspace; move data into files that the checks read",
+                "loop.yaml is a short file; move data into files that the checks read",
             )
         })?
         .ok_or_else(missing)?;

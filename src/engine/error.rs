@@ -25,7 +25,7 @@ pub mod code {
 pub enum EngineError {
     #[error(transparent)]
     Journal(#[from] JournalError),
-    #[error("the journal cannot be followed: {0}\n  hint: `nightloop verify` names the place")]
+    #[error("the journal cannot be replayed: {0}\n  hint: `nightloop verify` names the place")]
     Fold(#[from] FoldError),
     #[error("the journal holds events of a newer version (`{kind}`)\n  hint: use the nightloop that wrote it")]
     NewerEvents { kind: String },

@@ -25,11 +25,11 @@ impl EvidenceFiles {
     /// Makes the place ready and writes everything, from scratch: at the start and after a resume.
     pub fn begin(workspace: &Path, state: &RunState, blobs: &Blobs) -> Result<Self, EngineError> {
         let mended = store::mend_folders(workspace)
-            .map_err(|e| EngineError::io("cannot put the folders of the evidence right", workspace, e))?;
+            .map_err(|e| EngineError::io("cannot prepare the evidence directories", workspace, e))?;
         store::archive_foreign(workspace, state.run())
             .map_err(|e| EngineError::io("cannot archive earlier evidence", workspace, e))?;
         store::remove_leftovers(workspace)
-            .map_err(|e| EngineError::io("cannot clear what a crash left", workspace, e))?;
+            .map_err(|e| EngineError::io("cannot remove what a crash left behind", workspace, e))?;
         let files = render::everything(state, blobs)?;
         let manifest = files.iter().filter(|file| file.iteration.is_some()).map(render::Listed::of).collect();
         let mut evidence = Self { manifest, mended };

@@ -67,7 +67,7 @@ pub async fn open(
             if !signals::take_away_stop(workspace, &reopened.state) && signals::stop_is_there(workspace) {
                 return Err(EngineError::Resumable {
                     message: format!("{STOP_FILE} still exists in {}", workspace.display()),
-                    hint: "remove it, then `nightloop resume` again".to_owned(),
+                    hint: "remove it, then run `nightloop resume` again".to_owned(),
                 });
             }
             // A missing key must not count as a try that got nowhere.
@@ -185,7 +185,7 @@ pub fn preflight(workspace: &Path, declared: &LoopFile, attendance: Attendance) 
     attendance.sandbox(declared)?;
     if signals::stop_is_there(workspace) {
         return Err(EngineError::usage(
-            format!("{STOP_FILE} exists, so the loop would stop at once"),
+            format!("{STOP_FILE} exists, so the loop would stop immediately"),
             "remove it first",
         ));
     }

@@ -51,7 +51,7 @@ fn believed_prd(cx: &Context<'_>) -> Result<Prd, EngineError> {
 fn usable_prd(cx: &Context<'_>) -> Result<(Prd, Vec<ItemSeen>), String> {
     let file = prd_path(cx);
     let bytes = prd_bytes(cx)?
-        .ok_or_else(|| format!("{file} is not there: write one, or name another file with `prd: {{ file: … }}`"))?;
+        .ok_or_else(|| format!("{file} does not exist: write one, or name another file with `prd: {{ file: … }}`"))?;
     if cx.secrets().betrayed_by(&bytes, Scope::Known) {
         return Err("it holds a value that must stay secret: take it out".to_owned());
     }
@@ -139,7 +139,7 @@ pub(super) async fn restore_prd(cx: &mut Context<'_>) -> Result<(), EngineError>
     }
     let path = prd_path(cx);
     document::replace(cx.workspace(), &path, believed.text().as_bytes(), &protected())
-        .map_err(|why| EngineError::usage(format!("{path} cannot be put back: {why}"), "mend it, then resume"))?;
+        .map_err(|why| EngineError::usage(format!("{path} cannot be restored: {why}"), "fix it, then resume"))?;
     cx.record(unchanged(ReadWhen::Restored)).await
 }
 

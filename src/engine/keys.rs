@@ -69,7 +69,7 @@ async fn from_command(name: &str, argv: &[String], workspace: &Path, limit: Dura
     let failed = |why: String| {
         EngineError::usage(
             format!("agent `{name}`: api_key_command gave no key: {}", text(&why)),
-            "run it by hand: it must print the key on its first line and end with 0",
+            "run it by hand: it must print the key on its first line and exit with 0",
         )
     };
     let (program, arguments) = argv.split_first().ok_or_else(|| failed("it is empty".to_owned()))?;
@@ -79,7 +79,7 @@ async fn from_command(name: &str, argv: &[String], workspace: &Path, limit: Dura
         real.is_ok_and(|real| workspace.canonicalize().is_ok_and(|workspace| real.starts_with(workspace)))
     };
     if let Some(word) = argv.iter().find(|word| !word.is_empty() && inside(word)) {
-        return Err(failed(format!("`{word}` lies in the workspace, where agents can change it; keep it elsewhere")));
+        return Err(failed(format!("`{word}` is inside the workspace, where agents can change it; keep it elsewhere")));
     }
     let mut child = Command::new(program)
         .args(arguments)
@@ -113,7 +113,7 @@ async fn from_command(name: &str, argv: &[String], workspace: &Path, limit: Dura
     if !status.success() {
         return Err(failed(format!("it ended with {status}: {}", String::from_utf8_lossy(&complained).trim())));
     }
-    first_line(&said).ok_or_else(|| failed("its first line is empty, too long, or no text".to_owned()))
+    first_line(&said).ok_or_else(|| failed("its first line is empty, too long, or not text".to_owned()))
 }
 
 fn from_file(name: &str, path: &Path, workspace: &Path) -> Result<Key, EngineError> {
@@ -125,7 +125,7 @@ fn from_file(name: &str, path: &Path, workspace: &Path) -> Result<Key, EngineErr
     // Both as they really are: either may be named through links, or from where one stands.
     let workspace = workspace.canonicalize().map_err(unreadable)?;
     if real.starts_with(&workspace) {
-        let hint = "move it out of the workspace: agents can read everything in there".to_owned();
+        let hint = "move it out of the workspace: agents can read everything there".to_owned();
         return Err(failed("is inside the workspace".to_owned(), hint));
     }
     let file = File::open(&real).map_err(unreadable)?;

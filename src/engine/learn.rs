@@ -54,7 +54,7 @@ fn put_block(cx: &Context<'_>, text: &str) -> Result<(), EngineError> {
     let file = agents_md(cx)?;
     let spliced = learnings::splice(&file, cx.state().run(), text).map_err(|e| EngineError::Resumable {
         message: format!("AGENTS.md cannot take this iteration's entry: {e}"),
-        hint: "restore the markers of the generated block, then `nightloop resume`".to_owned(),
+        hint: "restore the markers of the generated block, then run `nightloop resume`".to_owned(),
     })?;
     if spliced == file {
         return Ok(());
@@ -90,6 +90,6 @@ pub(super) fn agents_md_text(cx: &Context<'_>) -> Result<String, EngineError> {
 fn unusable(why: String) -> EngineError {
     EngineError::Resumable {
         message: format!("AGENTS.md cannot be used: {why}"),
-        hint: "put a regular file of the workspace there, then `nightloop resume`".to_owned(),
+        hint: "put a regular file there, then run `nightloop resume`".to_owned(),
     }
 }

@@ -33,7 +33,7 @@ pub fn answer(
     let (recovered, folded, _) = recorded::recover(root, &run_dir, &run_lock, false)?;
     let mut state = folded.ok_or_else(|| EngineError::usage("the run has no events", "start a new one"))?;
     let event = Event::from(answered);
-    legal::legal(&state, &event).map_err(|why| EngineError::usage(why, "`nightloop inbox` shows what waits"))?;
+    legal::legal(&state, &event).map_err(|why| EngineError::usage(why, "`nightloop inbox` shows what is waiting"))?;
     if let Some(text) = document {
         run_dir.blobs().put(text.as_bytes())?;
     }

@@ -85,30 +85,30 @@ fn consider(
 ) -> Result<(Event, String), String> {
     let operator = &run.state().operator;
     Ok(match command {
-        Command::Pause => (PauseRequested { by }.into(), "the run pauses after this step".to_owned()),
-        Command::Resume => (PauseLifted { by }.into(), "the run goes on".to_owned()),
+        Command::Pause => (PauseRequested { by }.into(), "the run will pause after this step".to_owned()),
+        Command::Resume => (PauseLifted { by }.into(), "the run continues".to_owned()),
         Command::Stop => return Err("a stop is a file, not an event".to_owned()),
         Command::StopAfterIteration(scheduled) => {
-            let said = if scheduled { "the run stops after this iteration" } else { "the run does not stop early" };
+            let said = if scheduled { "the run will stop after this iteration" } else { "the run will not stop early" };
             (StopScheduled { by, scheduled }.into(), said.to_owned())
         }
         Command::RetryNow => {
             if !wait.going_on {
-                return Err("nothing is being waited for".to_owned());
+                return Err("the run is not waiting for a model server".to_owned());
             }
             wait.retry_now = true;
-            (RetryRequested { by }.into(), "trying again now".to_owned())
+            (RetryRequested { by }.into(), "retrying now".to_owned())
         }
         Command::Steer(text) => {
             let number = operator.next_steer();
-            let said = format!("word {number} is queued for the next agent call");
+            let said = format!("message {number} is queued for the next agent call");
             (SteerQueued { number, text, by }.into(), said)
         }
         Command::Undo(iteration) => {
-            let said = format!("iteration {iteration} is taken back before the next step");
+            let said = format!("iteration {iteration} will be undone before the next step");
             (UndoRequested { iteration, by }.into(), said)
         }
-        Command::RaiseBudget { to, .. } if to.len() > MAX_NUMBER => return Err("that is no number".to_owned()),
+        Command::RaiseBudget { to, .. } if to.len() > MAX_NUMBER => return Err("that is not a number".to_owned()),
         Command::RaiseBudget { dimension, to } => {
             let from = run.state().limits.of(dimension).ok_or_else(|| format!("{dimension} is not limited"))?;
             let said = format!("{dimension}: {from} → {to}, recorded as an override");
@@ -128,7 +128,7 @@ fn consider(
 fn stop(run: &Recorder<'_>, signals: &Signals, by: &str) -> Receipt {
     signals::write_stop(&run.session.workspace, by).map_err(|e| format!("{STOP_FILE} cannot be written: {e}"))?;
     signals.raise(Signal::StopFile, by);
-    Ok(format!("the run stops ({STOP_FILE} is written); `nightloop resume` goes on"))
+    Ok(format!("the run is stopping ({STOP_FILE} is written); `nightloop resume` continues it"))
 }
 
 /// Keeps the document of an approval, and sees that nobody changed the original meanwhile.
@@ -153,7 +153,7 @@ fn check_answer(run: &Recorder<'_>, id: DecisionId, answer: &Answer, document: O
     if document_now(&run.session.workspace, path)? == *before {
         Ok(())
     } else {
-        Err(format!("{path} was changed meanwhile: the proposal no longer fits it"))
+        Err(format!("{path} has changed since: the proposal no longer applies"))
     }
 }
 

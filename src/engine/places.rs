@@ -57,7 +57,7 @@ pub fn prompts() -> Result<Prompts, EngineError> {
 }
 
 fn prompts_in(dir: &Path) -> Result<Prompts, EngineError> {
-    const HINT: &str = "the shipped ones, in prompts/ of the source, show the form; take the file away to use them";
+    const HINT: &str = "see prompts/ in the source for the format; remove the file to use the shipped prompt";
     let mut taken = Prompts::default();
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,

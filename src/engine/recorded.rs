@@ -39,7 +39,7 @@ pub(super) fn recover(
         if !unanchored {
             return Err(EngineError::Unanchored {
                 message: format!("run {} is not the one that was anchored: {why}", run_dir.name()),
-                hint: "`nightloop verify` says more; if you know why, `nightloop resume --unanchored` goes on with \
+                hint: "`nightloop verify` says more; if you know why, `nightloop resume --unanchored` continues with \
                        the journal as it is"
                     .to_owned(),
             });
@@ -67,7 +67,7 @@ pub fn read_state(root: &StateRoot, run: &RunId) -> Result<RunState, EngineError
     folded.ok_or_else(|| {
         EngineError::usage(
             format!("run {run} was created but never started: its journal is empty"),
-            "if it is starting right now, try again in a moment; else begin anew with `nightloop run`",
+            "if it is starting right now, try again in a moment; else start a new run with `nightloop run`",
         )
     })
 }

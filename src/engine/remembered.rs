@@ -35,7 +35,7 @@ pub fn path(root: &StateRoot, workspace: &Path) -> PathBuf {
 pub fn load(root: &StateRoot, workspace: &Path) -> Result<Vec<String>, EngineError> {
     let path = path(root, workspace);
     let unusable = |why: String| {
-        EngineError::usage(format!("{}: {why}", path.display()), "mend the file, or remove it to be asked again")
+        EngineError::usage(format!("{}: {why}", path.display()), "fix the file, or remove it to be asked again")
     };
     let size = match fs::metadata(&path) {
         Ok(meta) => meta.len(),

@@ -23,14 +23,14 @@ const MIN_MEMORY: u64 = 64 << 20;
 pub fn enough() -> Result<(), EngineError> {
     if let Some(most) = getrlimit(Resource::Nofile).current.filter(|most| *most < MIN_DESCRIPTORS) {
         return Err(scarce(
-            format!("a process may have {most} open files here, and a run needs {MIN_DESCRIPTORS}"),
+            format!("a process may have only {most} open files here, and a run needs {MIN_DESCRIPTORS}"),
             "n",
         ));
     }
     let left = getrlimit(Resource::As).current.map(|most| most.saturating_sub(in_use()));
     if let Some(left) = left.filter(|left| *left < MIN_MEMORY) {
         let (left, needed) = (left >> 20, MIN_MEMORY >> 20);
-        return Err(scarce(format!("{left} MiB of memory are left to this process, and a run needs {needed}"), "v"));
+        return Err(scarce(format!("this process has {left} MiB of memory left, and a run needs {needed}"), "v"));
     }
     Ok(())
 }
@@ -79,9 +79,9 @@ pub fn heed_size_limit() {
 /// A thread, a process or a descriptor was refused.
 pub(super) fn exhausted(error: io::Error) -> EngineError {
     EngineError::Resumable {
-        message: format!("the system gives no more threads, memory or descriptors: {error}"),
+        message: format!("the system is out of threads, memory or file descriptors: {error}"),
         hint: "end other processes or raise the limits of this shell (`ulimit -a` shows them), then try again; \
-               `nightloop resume` goes on with a run"
+               `nightloop resume` continues a run"
             .to_owned(),
     }
 }

@@ -169,7 +169,7 @@ impl Reopened {
         if !workspace.is_dir() {
             return Err(EngineError::usage(
                 format!("the workspace of run {run} is gone: {}", workspace.display()),
-                "put it back where it was, then `nightloop resume` again",
+                "restore it, then run `nightloop resume` again",
             ));
         }
         let mut claim = Claim::in_state(root, &workspace)?;
@@ -187,7 +187,7 @@ impl Reopened {
         })?;
         if state.stalled_resumes >= MAX_STALLED_RESUMES && !again.insist {
             return Err(EngineError::Resumable {
-                message: format!("run {run} was resumed {MAX_STALLED_RESUMES} times without getting any further"),
+                message: format!("run {run} was resumed {MAX_STALLED_RESUMES} times without progress"),
                 hint: "the engine ends at the same place each time: `nightloop status` shows where, \
                        `nightloop resume --insist` tries again"
                     .to_owned(),
@@ -250,7 +250,7 @@ fn new_run(root: &StateRoot) -> Result<(RunId, RunLock), EngineError> {
             Err(_) => {}
         }
     }
-    Err(EngineError::Internal(format!("the run directory was taken away {TRIES} times")))
+    Err(EngineError::Internal(format!("the run directory disappeared {TRIES} times")))
 }
 
 /// A run without its first event: nothing was done in its name, and nothing stays of it.
@@ -282,7 +282,7 @@ fn open_sandbox(
     in_force: InForce,
 ) -> Result<Sandbox, EngineError> {
     Sandbox::open(&declared.sandbox, in_force, workspace, root.path(), key_places(declared), run.as_str())
-        .map_err(|e| EngineError::io("cannot make the run's temporary folder", &std::env::temp_dir(), e))
+        .map_err(|e| EngineError::io("cannot create the run's temporary directory", &std::env::temp_dir(), e))
 }
 
 /// A run that began in a sandbox does not go on without one: its record says that it had one.
@@ -292,7 +292,7 @@ fn not_weaker(state: &RunState, in_force: &InForce) -> Result<(), EngineError> {
         return Ok(());
     }
     Err(EngineError::usage(
-        format!("the run began in a sandbox ({began}), and there is none here: {}", in_force.level),
+        format!("the run started in a sandbox ({began}), and there is none here: {}", in_force.level),
         "resume it on a machine that has one, or start a new run",
     ))
 }

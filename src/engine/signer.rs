@@ -51,10 +51,10 @@ fn read(path: &Path) -> Result<Option<SecretKey>, String> {
     };
     let meta = file.metadata().map_err(|e| wrong(e.to_string()))?;
     if !meta.is_file() || meta.len() > MAX_KEY_FILE {
-        return Err(wrong("it is no key file".to_owned()));
+        return Err(wrong("it is not a key file".to_owned()));
     }
     if meta.permissions().mode() & 0o077 != 0 {
-        return Err(wrong("others can read it, so it proves nothing; `chmod 600` it".to_owned()));
+        return Err(wrong("other users can read it, so it proves nothing; run `chmod 600` on it".to_owned()));
     }
     let mut text = String::new();
     (&mut file).take(MAX_KEY_FILE).read_to_string(&mut text).map_err(|e| wrong(e.to_string()))?;
@@ -64,12 +64,12 @@ fn read(path: &Path) -> Result<Option<SecretKey>, String> {
 /// Makes a key. Whoever is first wins; the other takes his.
 fn make(path: &Path) -> Result<SecretKey, String> {
     let mut seed = [0u8; 32];
-    getrandom::fill(&mut seed).map_err(|e| format!("the system gives no random bytes: {e}"))?;
+    getrandom::fill(&mut seed).map_err(|e| format!("the system returned no random bytes: {e}"))?;
     let key = SecretKey::from_seed(&seed);
     match write_new(path, key.to_openssh(COMMENT).as_bytes()) {
         Ok(()) => Ok(key),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            read(path)?.ok_or_else(|| format!("{} came and went", path.display()))
+            read(path)?.ok_or_else(|| format!("{} appeared and disappeared", path.display()))
         }
         Err(error) => Err(format!("{} cannot be written: {error}", path.display())),
     }
@@ -128,7 +128,7 @@ mod tests {
         assert!(read(&path).unwrap_err().contains("chmod 600"));
         fs::set_permissions(&path, mode(0o600)).unwrap();
         fs::write(&path, "nonsense").unwrap();
-        assert!(read(&path).unwrap_err().contains("signing_key: it is no private key"));
+        assert!(read(&path).unwrap_err().contains("signing_key: it is not an OpenSSH private key"));
         assert!(read(dir.path()).is_err());
         assert!(make(&dir.path().join("nonsense/x")).is_ok(), "the folder is made");
     }

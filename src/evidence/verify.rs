@@ -133,7 +133,7 @@ pub fn verify(run_dir: &RunDir, anchors: Option<&Path>, place: &RenderedPlace) -
             return found;
         }
     };
-    found.proven.push(format!("the story: {decisions} decisions made again from the facts, all as recorded"));
+    found.proven.push(format!("the story: {decisions} decisions re-made from the recorded facts, all as recorded"));
     check_completeness(&state, chain.sealed, &mut found);
     // Files are complete when the seal is: before that a run may be ahead of them.
     let place = if chain.sealed { place } else { &RenderedPlace::Nowhere };

@@ -33,7 +33,7 @@ pub enum JournalError {
     },
 
     #[error(
-        "{}{} ends in {bytes} bytes that are no record: {detail}; a write was cut short, resume the run to repair it",
+        "{}{} ends in {bytes} bytes that are not a record: {detail}; a write was cut short, resume the run to repair it",
         path.display(), place(Some(*line), Some(*seq))
     )]
     Torn { path: PathBuf, segment: u32, line: u64, seq: u64, offset: u64, bytes: u64, detail: String },
@@ -48,7 +48,7 @@ pub enum JournalError {
     DiskFull { path: PathBuf },
 
     #[error(
-        "the journal takes no more events: {detail}; what was acknowledged before is safe, check the disk, then resume the run"
+        "the journal accepts no more events: {detail}; what was acknowledged before is safe, check the disk, then resume the run"
     )]
     Poisoned { detail: String },
 
@@ -65,13 +65,13 @@ pub enum JournalError {
     #[error("{} does not exist; check the run id", path.display())]
     NotFound { path: PathBuf },
 
-    #[error("{} exists already; choose a new run id", path.display())]
+    #[error("{} already exists; choose a new run id", path.display())]
     Exists { path: PathBuf },
 
     #[error("{detail}")]
     Invalid { detail: String },
 
-    #[error("the journal was closed; this is a fault in nightloop, please report it")]
+    #[error("the journal was closed; this is a bug in nightloop, please report it")]
     Closed,
 }
 

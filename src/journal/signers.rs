@@ -54,7 +54,7 @@ fn signer(line: &str) -> Result<Option<(String, PublicKey)>, String> {
         word = words.next().ok_or("a key is missing")?;
     }
     if !is_kind(word) {
-        return Err(format!("`{word}` is no kind of key"));
+        return Err(format!("`{word}` is not a known key type"));
     }
     if word != "ssh-ed25519" || !for_runs {
         return Ok(None);

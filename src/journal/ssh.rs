@@ -69,7 +69,7 @@ impl fmt::Debug for PublicKey {
 
 /// A text that is no Ed25519 key of OpenSSH.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it is no `{KIND} …` key")]
+#[error("it is not a `{KIND} …` key")]
 pub struct NotAKey;
 
 impl FromStr for PublicKey {
@@ -136,28 +136,28 @@ impl SecretKey {
     /// Reads such a file. Says why it cannot be used.
     pub fn from_openssh(text: &str) -> Result<Self, String> {
         let body = text.trim().strip_prefix(BEGIN).and_then(|rest| rest.strip_suffix(END));
-        let body = body.ok_or("it is no private key of OpenSSH")?;
+        let body = body.ok_or("it is not an OpenSSH private key")?;
         let body: String = body.split_whitespace().collect();
         let file = STANDARD.decode(body).map_err(|_| "its base64 is damaged")?;
-        let mut rest = file.strip_prefix(MAGIC).ok_or("it is no private key of OpenSSH")?;
+        let mut rest = file.strip_prefix(MAGIC).ok_or("it is not an OpenSSH private key")?;
         let damaged = || "it is damaged".to_owned();
         let cipher = take(&mut rest).ok_or_else(damaged)?;
         if cipher != b"none" {
-            return Err("it has a passphrase, and nobody is there to give it at night".to_owned());
+            return Err("it has a passphrase, and nobody is there to enter it".to_owned());
         }
         let (_, _) = (take(&mut rest).ok_or_else(damaged)?, take(&mut rest).ok_or_else(damaged)?);
         rest = rest.strip_prefix(&1u32.to_be_bytes()).ok_or("it holds more than one key")?;
         let public = take(&mut rest).ok_or_else(damaged)?;
         let mut private = take(&mut rest).ok_or_else(damaged)?.get(8..).ok_or_else(damaged)?;
         if take(&mut private).ok_or_else(damaged)? != KIND.as_bytes() {
-            return Err(format!("it is no {KIND} key; `ssh-keygen -t ed25519` makes one"));
+            return Err(format!("it is not an {KIND} key; `ssh-keygen -t ed25519` makes one"));
         }
         take(&mut private).ok_or_else(damaged)?;
         let pair = take(&mut private).filter(|pair| pair.len() == 64).ok_or_else(damaged)?;
         let seed: [u8; 32] = pair[..32].try_into().map_err(|_| damaged())?;
         let key = Self::from_seed(&seed);
         if PublicKey::from_wire(public) != Some(key.public()) {
-            return Err("its two halves do not fit".to_owned());
+            return Err("its public and private halves do not match".to_owned());
         }
         Ok(key)
     }

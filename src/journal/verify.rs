@@ -96,7 +96,7 @@ fn check_anchors(anchored: &Anchored, seal: Option<&Seal>, report: &mut ChainRep
         missing(ANCHORS.to_owned(), "no anchor of this run names its seal".to_owned());
     } else if let Some(damage) = damage {
         // The anchors of this run hang together from the first to the seal: it is somebody else's.
-        report.notes.push(format!("{ANCHORS}: {damage}; the anchors of this run hang together"));
+        report.notes.push(format!("{ANCHORS}: {damage}; the anchors of this run are consistent"));
         report.anchored = seal.is_some();
     } else {
         report.anchored = seal.is_some();
@@ -113,7 +113,7 @@ fn check_signature(run: &RunDir, seal: Option<&Seal>, report: &mut ChainReport) 
     let named = seal.and_then(Seal::signer);
     match (seal, envelope) {
         (Some(_), None) => {
-            let missing = named.map(|key| format!("it is missing: the seal is to be signed by {key}"));
+            let missing = named.map(|key| format!("it is missing: the seal should be signed by {key}"));
             report.incomplete.extend(missing.map(problem));
         }
         (Some(seal), Some(envelope)) => match envelope.check(&seal.bytes) {
@@ -197,7 +197,7 @@ fn note_break(run: &RunDir, broken: &Break, report: &mut ChainReport) {
     }
     match broken.judge() {
         Ok(Verdict::Torn { bytes }) => {
-            let what = format!("{bytes} bytes that are no event: {}", broken.detail);
+            let what = format!("{bytes} bytes that are not an event: {}", broken.detail);
             report.torn = true;
             report.torn_at =
                 Some(Problem { place: place(run, &broken.path, Some(broken.line), Some(broken.seq)), what });

@@ -142,7 +142,7 @@ pub trait Playbook: Sync {
     }
     /// May a person take this iteration back?
     fn may_undo(&self, _run: &RunState) -> Result<(), String> {
-        Err("this playbook cannot take an iteration back".to_owned())
+        Err("this playbook cannot undo an iteration".to_owned())
     }
 
     // How far the goal is.

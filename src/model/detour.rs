@@ -75,7 +75,7 @@ pub fn check(declared: &[DetourDecl]) -> Result<(), (String, &'static str)> {
             !name.is_empty() && name.len() <= 40 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
         };
         if decl.name.as_ref().is_some_and(|name| !plain(name)) {
-            return Err((format!("the detour for {class} has no plain name"), "use letters, digits and `-`"));
+            return Err((format!("the detour for {class} has no valid name"), "use letters, digits and `-`"));
         }
     }
     Ok(())

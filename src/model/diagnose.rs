@@ -110,7 +110,7 @@ fn reworded(text: &str) -> (String, Option<String>) {
             return (format!("{ours} `{word}`{}", within(place)), hint);
         }
     }
-    for (theirs, ours) in [("missing field `", "missing key"), ("duplicate field `", "key written twice:")] {
+    for (theirs, ours) in [("missing field `", "missing key"), ("duplicate field `", "duplicate key")] {
         if let Some((place, rest)) = text.split_once(theirs) {
             return (format!("{ours} `{}`{}", rest.trim_end_matches('`'), within(place)), None);
         }
@@ -199,7 +199,7 @@ mod tests {
         );
         assert_eq!(shown("mode: fast\n"), "loop.yaml:1:1: missing key `goal`");
         // The parser only knows where the mapping starts.
-        assert_eq!(shown("goal: x\ngoal: y\n"), "loop.yaml:1:1: key written twice: `goal`");
+        assert_eq!(shown("goal: x\ngoal: y\n"), "loop.yaml:1:1: duplicate key `goal`");
         let syntax = shown("goal: [x\n");
         assert!(syntax.starts_with("loop.yaml:") && !syntax.contains('\n'), "{syntax}");
         let kind = shown("goal: x\nbudget: {iterations: many}\n");

@@ -205,16 +205,19 @@ fn check(declared: &LoopFile, text: &str, file: &str) -> Result<(), Diagnostic> 
         }
         let own = declared.playbook.way_out();
         if own.is_some_and(|own| own.id == criterion.id && own.proof != criterion.proof) {
-            let message =
-                format!("the criterion id `{}` belongs to the {} playbook", criterion.id, declared.playbook.name());
+            let message = format!(
+                "the criterion id `{}` is reserved for the {} playbook",
+                criterion.id,
+                declared.playbook.name()
+            );
             return Err(at(&criterion.id, message, "choose another id"));
         }
         if !is_plain_name(&criterion.id) {
-            let message = format!("`{}` is no criterion id", criterion.id);
+            let message = format!("`{}` is not a valid criterion id", criterion.id);
             return Err(at(&criterion.id, message, "use letters, digits, `-` and `_`, at most 64"));
         }
         if let Some(bad) = criterion.protects.iter().find(|glob| globset::Glob::new(glob).is_err()) {
-            let message = format!("criterion `{}` protects `{bad}`, which is no glob", criterion.id);
+            let message = format!("criterion `{}` protects `{bad}`, which is not a valid glob", criterion.id);
             return Err(at("protects", message, "for example [\"tests/**\"]"));
         }
         if let Proof::Check { argv, .. } = &criterion.proof
@@ -262,7 +265,7 @@ fn check(declared: &LoopFile, text: &str, file: &str) -> Result<(), Diagnostic> 
     if let Some(northstar) = &declared.northstar {
         for id in northstar.links.keys() {
             if !ids.contains(id) {
-                return Err(at(id, format!("northstar.links names `{id}`, which is no criterion id"), ""));
+                return Err(at(id, format!("northstar.links names `{id}`, which is not a criterion id"), ""));
             }
         }
     }
@@ -393,11 +396,11 @@ mod tests {
             ("roles: {scout: bulder}\nagents:\n  builder: {backend: anthropic, model: m}\n", "did you mean `builder`"),
             ("agents:\n  r: {backend: rehearsal}\n", "without a script"),
             ("agents:\n  a: {backend: anthropic, model: m}\n  a: {backend: anthropic, model: n}\n", "duplicate"),
-            ("acceptance_criteria:\n  - {id: a, text: x, protects: [\"a[\"]}\n", "which is no glob"),
+            ("acceptance_criteria:\n  - {id: a, text: x, protects: [\"a[\"]}\n", "which is not a valid glob"),
             ("R_p: \"0\"\n", "greater than 0"),
             ("R_p: \"1e-40\"\n", "exactly"),
             ("rung_target: 65536\n", "rung 65536 is unknown"),
-            ("northstar: {links: {tests: [vc-1]}}\n", "no criterion id"),
+            ("northstar: {links: {tests: [vc-1]}}\n", "not a criterion id"),
         ] {
             let error = error(text);
             assert!(error.starts_with("loop.yaml:") && error.contains(expected), "{expected}: {error}");

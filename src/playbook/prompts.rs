@@ -44,10 +44,10 @@ impl Prompts {
         let (declared, body) =
             split(&text).ok_or_else(|| error("it does not begin with `---`, `variables: […]`, `---`".to_owned()))?;
         if let Some(unknown) = declared.iter().find(|name| !VARIABLES.contains(&name.as_str())) {
-            return Err(error(format!("there is no variable `{unknown}`; there are {}", VARIABLES.join(", "))));
+            return Err(error(format!("there is no variable `{unknown}`; the variables are {}", VARIABLES.join(", "))));
         }
         if body.trim().is_empty() {
-            return Err(error("it says nothing".to_owned()));
+            return Err(error("it is empty".to_owned()));
         }
         // Once with something to judge and once without: both ways through the text.
         let judged = Criterion { id: "a".into(), text: "b".into(), proof: Proof::Judged, protects: Vec::new() };
@@ -264,12 +264,12 @@ mod tests {
             ("no front matter", "it does not begin with"),
             (
                 "---\nvariables: [colour]\n---\n{{ colour }}",
-                "there is no variable `colour`; there are judged, report_tool, tools",
+                "there is no variable `colour`; the variables are judged, report_tool, tools",
             ),
             ("---\nvariables: []\n---\n{{ report_tool }}", "it declares {} but uses {\"report_tool\"}"),
             ("---\nvariables: [judged]\n---\n{% if judged %}{{ judged.0.x.y }}{% endif %}", "undefined"),
             ("---\nvariables: []\n---\n{% for %}", "syntax"),
-            ("---\nvariables: []\n---\n \n", "it says nothing"),
+            ("---\nvariables: []\n---\n \n", "it is empty"),
             (&long, "at most 16384 are taken"),
         ] {
             for purpose in Purpose::ALL {

@@ -122,7 +122,7 @@ pub(super) fn build(spec: &CommandSpec, call: &str) -> Result<Command, String> {
         return Err(format!("cannot start {program:?}: a NUL byte cannot be passed to a program"));
     }
     if !spec.cwd.is_dir() {
-        return Err(format!("the working directory {} does not exist or is no directory", spec.cwd.display()));
+        return Err(format!("the working directory {} does not exist or is not a directory", spec.cwd.display()));
     }
     let mut command = Command::new(program);
     command.args(arguments).current_dir(&spec.cwd);

@@ -41,7 +41,9 @@ pub enum Verdict {
 pub enum RuleError {
     #[error("rule {0:?} is not of the form tool(pattern); example: bash(git *)")]
     Shape(String),
-    #[error("rule {rule:?} names {tool:?}, which is no tool; one of: bash, shell, read, write, edit, grep, glob, *")]
+    #[error(
+        "rule {rule:?} names {tool:?}, which is not a tool; use one of: bash, shell, read, write, edit, grep, glob, *"
+    )]
     Tool { rule: String, tool: String },
 }
 

@@ -118,7 +118,7 @@ fn decide_at(declared: &SandboxDecl, unattended: bool, level: Level) -> Result<I
         warnings.push(format!("the sandbox is weaker than it should be: {missing}"));
     }
     if network == NetworkDecl::Loopback && !level.loopback {
-        let missing = "`network: loopback` needs a network namespace, which this machine does not give us";
+        let missing = "`network: loopback` needs a network namespace, which this machine does not provide";
         if mode == SandboxMode::Required {
             let hint = "allow unprivileged user namespaces, or set `network: off` or `network: on`";
             return Err(Refusal { message: missing.to_owned(), hint: hint.to_owned() });

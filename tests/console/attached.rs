@@ -17,14 +17,14 @@ fn a_detached_run_is_watched_by_two_and_only_one_may_act() {
 
     for key in ["p", "S", "s", "b"] {
         looker.press(key);
-        looker.sees("read-only: this console may only look");
+        looker.sees("this console is read-only");
         looker.press("lone-esc");
-        looker.wait_for("the message to go", |view| !view.has("may only look"));
+        looker.wait_for("the message to go", |view| !view.has("this console is read-only"));
     }
     looker.press("i");
     looker.sees("Which colour?");
     looker.press("enter");
-    looker.sees("may only look");
+    looker.sees("this console is read-only");
     looker.press("esc");
     assert_eq!(stage.count("decision.answered") + stage.count("pause.requested") + stage.count("steer.queued"), 0);
     assert!(!stage.path("scratch/STOP").exists());
@@ -60,7 +60,7 @@ fn the_bare_command_finds_the_run_of_its_directory() {
     // Leaving an attached console leaves the run.
     screen.press("d");
     let end = screen.ends_with(0);
-    assert!(end.restored() && end.has("goes on"), "{}", end.text);
+    assert!(end.restored() && end.has("is still running"), "{}", end.text);
     stage.verify(2);
     stage.nightloop(&["answer", "d1", "blue"]).expect(0);
     stage.wait_for_end();

@@ -43,7 +43,7 @@ fn the_demo_goes_by_keys_from_ready_to_a_verified_end() {
     screen.sees("2 changes, 2 taken");
     screen.press("a");
     stage.wait_for("decision.settled", 1);
-    screen.wait_for("the proposal to be closed", |view| !view.has("waits for you,"));
+    screen.wait_for("the proposal to be closed", |view| !view.has("waiting for you,"));
     screen.press("esc");
     screen.sees("d2 waits for you");
     screen.press("i");

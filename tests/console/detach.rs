@@ -10,7 +10,7 @@ fn a_run_goes_on_without_its_screen_and_is_answered_from_another() {
     screen.press("d");
     let end = screen.ends_with(0);
     assert!(end.restored() && screen.has_old_mode(), "{}", end.text);
-    assert!(end.has("goes on without a screen") && end.has("nightloop attach"), "{}", end.text);
+    assert!(end.has("continues without a screen") && end.has("nightloop attach"), "{}", end.text);
     assert_eq!(stage.count("decision.asked"), 0, "it was meant to leave during the call");
 
     let mut second = stage.screen(&["attach"]);

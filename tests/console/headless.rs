@@ -17,7 +17,7 @@ fn a_question_stops_a_headless_run_until_it_is_answered() {
     stage.verify(0);
 
     let answered = stage.nightloop(&["answer", "d1", "text", "of", "mine"]).expect(0);
-    assert!(answered.stdout.contains("`nightloop resume` goes on"), "{}", answered.stdout);
+    assert!(answered.stdout.contains("`nightloop resume` continues the run"), "{}", answered.stdout);
     let verified = stage.nightloop(&["verify"]);
     assert!(matches!(verified.code, 0 | 2), "{}", verified.stdout);
     stage.nightloop(&["resume"]).expect(0);

@@ -23,23 +23,23 @@ fn what_is_ordered_elsewhere_is_seen_in_the_console() {
     let answered = stage.nightloop(&["answer", "d1", "blue"]).expect(0).stdout;
     assert!(answered.contains("d1 answered: text"), "{answered}");
     screen.wait_for("nothing to wait any more", |view| !view.has("1 waiting"));
-    assert_eq!(stage.nightloop(&["inbox"]).expect(0).stdout, "nothing waits for you\n");
+    assert_eq!(stage.nightloop(&["inbox"]).expect(0).stdout, "nothing is waiting for you\n");
 
     // In the middle of the solver's first reply.
     stage.wait_for("llm.requested", 3);
     let paused = stage.nightloop(&["pause"]).expect(0).stdout;
-    assert!(paused.contains("the run pauses after this step"), "{paused}");
+    assert!(paused.contains("the run will pause after this step"), "{paused}");
     screen.sees("pausing after this step");
     screen.sees("PAUSED");
     let again = stage.nightloop(&["pause"]);
     assert!(again.code == 64 && again.stderr.contains("already paused"), "{}", again.stderr);
 
     let queued = stage.nightloop(&["steer", "mind", "the", "gap"]).expect(0).stdout;
-    assert!(queued.contains("word 1 is queued"), "{queued}");
+    assert!(queued.contains("message 1 is queued"), "{queued}");
     screen.press("s");
     screen.wait_for("the word to be queued", |view| view.has("queued  mind the gap"));
     let lifted = stage.nightloop(&["pause", "--off"]).expect(0).stdout;
-    assert!(lifted.contains("the run goes on"), "{lifted}");
+    assert!(lifted.contains("the run continues"), "{lifted}");
     screen.sees("acknowledged by");
     screen.press("esc");
     screen.sees_end("CONVERGED");

@@ -52,7 +52,7 @@ fn a_console_that_fails_gives_the_terminal_back_and_leaves_the_run_alone() {
     screen.press("f12");
     let end = screen.wait_for("the terminal to be let go", |view| !view.open);
     assert!(end.restored() && screen.has_old_mode(), "{}", end.text);
-    assert!(end.has("a fault of the program itself") && end.has("goes on without a screen"), "{}", end.text);
+    assert!(end.has("internal error at") && end.has("continues without a screen"), "{}", end.text);
     screen.exit_code();
     let mut second = stage.screen(&["attach"]);
     second.sees("1 waiting");

@@ -29,11 +29,11 @@ fn an_untouched_run_says_what_is_proven_and_what_is_not() {
     let bench = ended();
     let found = bench.nightloop(&["verify"]).expect(0);
     let first = found.stdout.lines().next().unwrap();
-    assert!(first.contains(": verified, signed by SHA256:") && first.ends_with("this user's key"), "{first}");
+    assert!(first.contains(": verified, signed by SHA256:") && first.ends_with(", this user's key"), "{first}");
     let report = json(&bench.nightloop(&["verify", "--json"]).expect(0));
     let head = report["head"].as_str().unwrap();
     assert!(head.len() == 64 && found.stdout.contains(head), "the whole head is printed: {}", found.stdout);
-    for part in ["the chain: ", "decisions made again", "evidence: ", "AGENTS.md", "the workspace: its ", "the end: "] {
+    for part in ["the chain: ", "decisions re-made", "evidence: ", "AGENTS.md", "the workspace: its ", "the end: "] {
         assert!(has(&report["proven"], part), "{part}: {report:#}");
     }
     assert!(has(&report["not_proven"], "that the checks pass now"), "{report:#}");
@@ -69,7 +69,7 @@ fn extra_linked_and_odd_evidence_is_named() {
     };
     fs::create_dir(evidence.join("iter_7")).unwrap();
     fs::write(evidence.join("iter_7/certificate.json"), "{}").unwrap();
-    named("evidence/loop: holds what is not of this run: iter_7/certificate.json");
+    named("evidence/loop: holds files that are not part of this run: iter_7/certificate.json");
     fs::remove_dir_all(evidence.join("iter_7")).unwrap();
 
     let (plan, kept) = (evidence.join("plan.json"), bench.dir.path().join("kept.json"));
@@ -242,7 +242,7 @@ fn a_signature_is_by_somebody_who_is_listed_or_that_is_said() {
     // Another key than this user's holds, and is called so.
     fs::copy(key_of(&other), key_of(&bench)).unwrap();
     let found = bench.nightloop(&["verify"]).expect(0);
-    assert!(found.stdout.lines().next().unwrap().contains("another key than this user's"), "{}", found.stdout);
+    assert!(found.stdout.lines().next().unwrap().contains("which is not this user's key"), "{}", found.stdout);
     // The signature of another run is none of this one.
     fs::write(other.workspace.join("extra"), "x").unwrap();
     other.nightloop(&["run"]).expect(0);
@@ -268,7 +268,7 @@ fn without_a_key_a_run_ends_unsigned_with_a_warning() {
     let ran = bench.nightloop(&["run"]).expect(0);
     assert!(ran.stderr.contains("the run is unsigned"), "{}", ran.stderr);
     let found = bench.nightloop(&["verify"]).expect(0);
-    assert!(found.stdout.contains("agrees with itself, but is unsigned"), "{}", found.stdout);
+    assert!(found.stdout.contains("consistent, but unsigned"), "{}", found.stdout);
     let asked = bench.nightloop(&["verify", "--signer", "/dev/null"]);
     assert_eq!(asked.code, 64, "an empty list: {}", asked.stderr);
 }
@@ -350,7 +350,7 @@ fn a_run_travels_and_is_verified_with_nothing_else() {
     let here = json(&bench.nightloop(&["verify", "--json"]).expect(0));
     assert_eq!((&report["head"], &report["events"]), (&here["head"], &here["events"]));
     let line = elsewhere(&file, &[]).expect(0).stdout;
-    assert!(line.lines().next().unwrap().contains("another key than this user's"), "{line}");
+    assert!(line.lines().next().unwrap().contains("which is not this user's key"), "{line}");
     elsewhere(&file, &["--replay"]).expect(64);
     // It is a plain tar, and nothing is overwritten.
     if let Ok(listed) = std::process::Command::new("tar").arg("tf").arg(&file).output() {
@@ -405,12 +405,12 @@ fn a_copied_run_directory_is_called_unanchored() {
     let copy = bench.dir.path().join("copy");
     copy_tree(&bench.run_dir(), &copy);
     let found = bench.nightloop(&["verify", copy.to_str().unwrap()]).expect(0);
-    assert!(found.stdout.contains("but is unanchored"), "{}", found.stdout);
+    assert!(found.stdout.contains("but unanchored"), "{}", found.stdout);
     assert!(found.stdout.contains("there are no anchors to compare it with"), "{}", found.stdout);
     // An unsigned copy is nobody's.
     let bench = with_script(&single_iteration("true"));
     fs::create_dir_all(key_of(&bench)).unwrap();
     bench.nightloop(&["run"]).expect(0);
     let found = bench.nightloop(&["verify", bench.run_dir().to_str().unwrap()]).expect(0);
-    assert!(found.stdout.contains("agrees with itself, but is unsigned and unanchored"), "{}", found.stdout);
+    assert!(found.stdout.contains("consistent, but unsigned and unanchored"), "{}", found.stdout);
 }

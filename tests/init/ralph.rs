@@ -171,7 +171,7 @@ fn an_existing_ralph_project_runs_with_two_commands() {
 
     let ended = bench.nightloop(&["init", "--from", "prd.json"]).expect(0);
     assert!(ended.stdout.contains("check: make check, inferred from Makefile"), "{}", ended.stdout);
-    assert!(ended.stdout.contains("3 items, 1 pass; first comes US-002"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("3 items, 1 pass; first item: US-002"), "{}", ended.stdout);
     assert_eq!([read("prd.json"), read("progress.txt"), read("AGENTS.md")], [PRD, PROGRESS, AGENTS]);
 
     fs::write(bench.workspace.join("loop.yaml"), rehearsed(&read("loop.yaml"))).unwrap();

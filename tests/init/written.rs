@@ -14,7 +14,7 @@ fn read(bench: &Bench, name: &str) -> String {
 fn the_inferred_check_is_said_and_marked() {
     let bench = Bench::new().file("plans/prd.json", PRD).file("go.mod", "module x\n");
     let ended = bench.nightloop(&["init", "--from", "./plans/prd.json", "--agent", "claude"]).expect(0);
-    assert!(ended.stdout.contains("plans/prd.json: 1 items, 0 pass; first comes A (t)"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("plans/prd.json: 1 items, 0 pass; first item: A (t)"), "{}", ended.stdout);
     assert!(ended.stdout.contains("check: go test ./..., inferred from go.mod"), "{}", ended.stdout);
     let text = read(&bench, "loop.yaml");
     assert!(text.contains("# inferred from go.mod") && text.contains("check: [\"go\", \"test\", \"./...\"]"), "{text}");
@@ -43,7 +43,7 @@ fn what_is_no_prd_is_refused_with_its_place() {
     let bench = Bench::new().file("prd.json", "{\"items\": [\n  {\"id\": \"A\", \"title\": \"t\"}\n]}\n");
     let ended = bench.nightloop(&["init", "--from", "prd.json"]).expect(64);
     assert!(ended.stderr.contains("prd.json:2:3: item A") && ended.stderr.contains("hint:"), "{}", ended.stderr);
-    for (file, said) in [("none.json", "none.json does not exist"), ("../prd.json", "no file in")] {
+    for (file, said) in [("none.json", "none.json does not exist"), ("../prd.json", "not a file in")] {
         let ended = bench.nightloop(&["init", "--from", file]).expect(64);
         assert!(ended.stderr.contains(said), "{}", ended.stderr);
     }
@@ -56,7 +56,7 @@ fn nothing_that_is_there_is_overwritten() {
     let bench = Bench::new().file("loop.yaml", "goal: mine\n").file("prd.json", PRD);
     for arguments in [&["init", "--from", "prd.json"][..], &["init", "--template", "prd"], &["init"]] {
         let ended = bench.nightloop(arguments).expect(64);
-        assert!(ended.stderr.contains("exists already"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("already exists"), "{}", ended.stderr);
     }
     assert_eq!(read(&bench, "loop.yaml"), "goal: mine\n");
     fs::remove_file(bench.workspace.join("loop.yaml")).unwrap();

@@ -155,6 +155,6 @@ async fn a_wrong_token_is_refused() {
     let socket = world.shelf.as_ref().unwrap().socket().to_str().unwrap().to_owned();
     let asked = move || refused(&[("NIGHTLOOP_TOOLS", &socket), ("NIGHTLOOP_TOOLS_TOKEN", &"0".repeat(32))]);
     let (code, error) = tokio::task::spawn_blocking(asked).await.unwrap();
-    assert!(code == Some(64) && error.contains("the engine refuses") && error.contains("token"), "{error}");
+    assert!(code == Some(64) && error.contains("the engine refused") && error.contains("token"), "{error}");
     assert_eq!(world.shelf.as_ref().unwrap().refused(), 1);
 }

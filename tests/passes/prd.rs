@@ -84,7 +84,7 @@ fn a_file_that_is_missing_or_done_needs_a_person() {
     let case = Case::prd(&["A"]);
     std::fs::remove_file(case.bench.workspace.join("prd.json")).unwrap();
     let ran = case.run().expect(3).is("EXIT_NEED_INFO", "NULL_INPUT");
-    assert!(ran.detail().contains("prd.json is not there"), "{}", ran.detail());
+    assert!(ran.detail().contains("prd.json does not exist"), "{}", ran.detail());
 
     let mut done = item("A");
     done["passes"] = json!(true);

@@ -58,10 +58,10 @@ impl FaultKind {
         match self {
             Self::RateLimit => "too many requests, wait 30 s",
             Self::Overloaded => "the service is overloaded",
-            Self::ServerError => "an error of the server",
+            Self::ServerError => "a server error",
             Self::Cut => "the reply breaks off",
             Self::Stall => "the reply stops coming",
-            Self::BadJson => "a tool call that is no JSON",
+            Self::BadJson => "a tool call that is not JSON",
             Self::Refusal => "the model refuses",
             Self::SpendLimit => "the account's limit is reached",
             Self::ContextFull => "the conversation is full",

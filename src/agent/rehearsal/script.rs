@@ -201,7 +201,7 @@ impl TryFrom<FaultText> for Fault {
         match given.malformed_sse {
             Some(true) => named.push(Fault::MalformedSse),
             Some(false) => {
-                return Err("`malformed_sse: false` is no fault; leave it out".to_owned());
+                return Err("`malformed_sse: false` is not a fault; leave it out".to_owned());
             }
             None => {}
         }
@@ -235,7 +235,7 @@ fn known_purpose<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Op
     known.map(Some).ok_or_else(|| {
         let near = diagnose::nearest(&word, Purpose::ALL.map(Purpose::name));
         let hint = near.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-        serde::de::Error::custom(format!("`{word}` is no purpose{hint}"))
+        serde::de::Error::custom(format!("`{word}` is not a purpose{hint}"))
     })
 }
 

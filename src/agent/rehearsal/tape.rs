@@ -45,7 +45,7 @@ impl Tape {
         let wrong =
             |line: Option<usize>, message: String| ScriptError { name: name.to_owned(), line, column: None, message };
         if !is_cassette(bytes) {
-            return Err(wrong(Some(1), "this is no cassette: its first line does not say so".to_owned()));
+            return Err(wrong(Some(1), "this is not a cassette: its first line does not say so".to_owned()));
         }
         if bytes.len() > MAX_TAPE_BYTES {
             return Err(wrong(None, format!("the cassette has {} bytes, the limit is {MAX_TAPE_BYTES}", bytes.len())));

@@ -62,7 +62,7 @@ fn priced_by(agent: &AgentDecl, catalogue: Option<&Catalogue>) -> Option<String>
     }
     match agent.backend {
         BackendName::Command | BackendName::Acp => {
-            Program::of(agent, None).tells_cost().then(|| "it tells its cost itself".to_owned())
+            Program::of(agent, None).tells_cost().then(|| "it reports its own cost".to_owned())
         }
         BackendName::Anthropic | BackendName::Openai | BackendName::Rehearsal => {
             let model = agent.model.as_deref().unwrap_or_default();
@@ -79,7 +79,9 @@ fn price(name: &str, known: Option<String>, limited: bool, findings: &mut Findin
             let why = "unknown, and max_cost_usd is set; declare `price: { input: \"…\", output: \"…\" }`";
             findings.note(Err(why.to_owned()), &format!("agent {name}: its price"));
         }
-        (None, false) => findings.remark(format!("agent {name}: its price is unknown, and so its cost will be")),
+        (None, false) => {
+            findings.remark(format!("agent {name}: its price is unknown, so its cost will be unknown too"))
+        }
     }
 }
 
@@ -140,7 +142,7 @@ async fn server(here: &Path, name: &str, agent: &AgentDecl, online: bool, findin
     let url = match reqwest::Url::parse(base).ok().filter(reqwest::Url::has_host) {
         Some(url) => url,
         None => {
-            let why = "it is no URL; it looks like https://api.example.com";
+            let why = "it is not a valid URL; one looks like https://api.example.com";
             findings.note(Err(why.to_owned()), &format!("agent {name}: base_url"));
             return;
         }
@@ -179,7 +181,7 @@ async fn reach(place: String) -> Result<(), String> {
         let addresses =
             found.await.map_err(|e| e.to_string())?.map_err(|e| format!("{e}; check base_url and network"))?;
         let connected = tokio::net::TcpStream::connect(&addresses[..]).await;
-        connected.map(|_| ()).map_err(|e| format!("{e}; is the server running, and base_url right?"))
+        connected.map(|_| ()).map_err(|e| format!("{e}; is the server running, and is base_url right?"))
     };
     match tokio::time::timeout(CONNECT_LIMIT, connect).await {
         Ok(result) => result,
@@ -230,9 +232,9 @@ async fn list(url: &str, agent: &AgentDecl, key: Option<String>) -> Result<Vec<S
     let mut response = call.send().await.map_err(|e| e.without_url().to_string())?;
     match response.status().as_u16() {
         200 => {}
-        401 | 403 => return Err("the server does not accept it; is it the key of this server?".to_owned()),
+        401 | 403 => return Err("the server rejected it; is it the key for this server?".to_owned()),
         404 => return Ok(Vec::new()),
-        other => return Err(format!("the server answers {other}")),
+        other => return Err(format!("the server answered {other}")),
     }
     let mut body = Vec::new();
     while let Some(bytes) = response.chunk().await.map_err(|e| e.without_url().to_string())? {
@@ -242,7 +244,7 @@ async fn list(url: &str, agent: &AgentDecl, key: Option<String>) -> Result<Vec<S
         }
     }
     let list: serde_json::Value =
-        serde_json::from_slice(&body).map_err(|_| "its list of models is no JSON".to_owned())?;
+        serde_json::from_slice(&body).map_err(|_| "its list of models is not JSON".to_owned())?;
     let models = list["data"].as_array().cloned().unwrap_or_default();
     Ok(models.iter().filter_map(|model| model["id"].as_str().map(str::to_owned)).collect())
 }

@@ -83,13 +83,13 @@ async fn version(here: &Path, program: &Path, arguments: &[&str]) -> Result<Stri
     match outcome.end {
         End::Exited(0) => {
             let text = String::from_utf8_lossy(&outcome.stdout.bytes);
-            let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it names no version");
+            let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it printed no version");
             Ok(line.chars().take(MAX_VERSION).collect())
         }
-        End::TimedOut => Err(format!("it does not tell its version within {} s", VERSION_LIMIT.as_secs())),
+        End::TimedOut => Err(format!("it did not print its version within {} s", VERSION_LIMIT.as_secs())),
         End::NotStarted(why) | End::Exhausted(why) => Err(why),
-        End::Exited(code) => Err(format!("asked for its version, it ends with exit code {code}")),
-        End::Signaled(signal) => Err(format!("asked for its version, it is ended by signal {signal}")),
+        End::Exited(code) => Err(format!("asked for its version, it exited with code {code}")),
+        End::Signaled(signal) => Err(format!("asked for its version, it was killed by signal {signal}")),
         End::Cancelled => Err("it was interrupted".to_owned()),
     }
 }

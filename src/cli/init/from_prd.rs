@@ -50,7 +50,7 @@ pub fn declaration(prd: &Prd, file: &str, checks: &[Inferred], agent: &str) -> S
     }
     let budget = sized(failing);
     text.push_str(&format!(
-        "# {LOOPS_PER_ITEM} attempts at each open item, and {SPARE_ITERATIONS} to spare\n\
+        "# {LOOPS_PER_ITEM} attempts for each open item, and {SPARE_ITERATIONS} spare\n\
          budget: {{ max_iterations: {}, max_total_seconds: {}, max_total_tool_calls: {} }}\n\
          agents:\n  builder: {agent}\n\
          # roles: {{ critic: judge }}                  # author, critic, fixer: the first agent unless it says otherwise\n\

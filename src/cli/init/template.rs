@@ -19,9 +19,9 @@ pub enum Template {
     Security,
     /// From a vision and a PRD to delivered value.
     Vision,
-    /// The items of a prd.json, one by one (for one that is there already: --from).
+    /// The items of a prd.json, one by one (for an existing one: --from).
     Prd,
-    /// An author and a critic, until nothing that matters is left.
+    /// An author and a critic, until no serious issue is left.
     Review,
 }
 

@@ -29,7 +29,7 @@ impl FromStr for FaultWish {
         };
         let kind = FaultKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
             let names = FaultKind::ALL.map(FaultKind::name).join(", ");
-            format!("there is no fault `{name}`; there are {names}")
+            format!("there is no fault `{name}`; the faults are {names}")
         })?;
         Ok(Self { kind, call })
     }
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!("429@3".parse(), Ok(FaultWish { kind: FaultKind::RateLimit, call: Some(3) }));
         assert_eq!("bad-json".parse(), Ok(FaultWish { kind: FaultKind::BadJson, call: None }));
         assert!("cut@0".parse::<FaultWish>().unwrap_err().contains("counted from 1"));
-        assert!("fire@1".parse::<FaultWish>().unwrap_err().contains("there are 429, 529"));
+        assert!("fire@1".parse::<FaultWish>().unwrap_err().contains("the faults are 429, 529"));
     }
 
     #[test]

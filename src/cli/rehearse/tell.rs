@@ -54,11 +54,11 @@ impl Seen<'_> {
         }
         let waiting = self.waiting();
         if waiting.is_empty() {
-            lines.push("  nothing would have waited for you".to_owned());
+            lines.push("  nothing would need you".to_owned());
         }
-        lines.extend(waiting.iter().map(|what| format!("  would wait for you: {}", text::safe(what))));
+        lines.extend(waiting.iter().map(|what| format!("  would need you: {}", text::safe(what))));
         if let Some(seed) = self.seed {
-            lines.push(format!("  the same again: --seed {seed}"));
+            lines.push(format!("  repeat it with: --seed {seed}"));
         }
         lines.extend(self.notes.iter().map(|note| format!("  note: {}", text::safe(note))));
         let left = &self.copied.left_out;
@@ -67,7 +67,7 @@ impl Seen<'_> {
             lines.push(format!("  note: {} not copied: {}", left.len(), named.join(", ")));
         }
         lines.push(format!(
-            "  in a copy of {} file(s), without what .gitignore excludes; your workspace and your runs are as they were",
+            "  in a copy of {} file(s), without what .gitignore excludes; your workspace and your runs are unchanged",
             self.copied.files
         ));
         lines
@@ -166,7 +166,7 @@ impl Seen<'_> {
                     from = at + 1;
                     self.after(at)
                 }
-                None => vec!["nothing that the journal shows".to_owned()],
+                None => vec!["nothing in the journal".to_owned()],
             };
             all.push(Led { planned, place, what });
         }
@@ -202,16 +202,15 @@ fn is_trace(event: &Event, kind: FaultKind) -> bool {
 fn words(event: &Event) -> Option<String> {
     Some(match event {
         Event::Call(CallEvent::LlmFailed(failed)) => {
-            let wait = failed.wait_millis.map_or_else(
-                || "not tried again".to_owned(),
-                |ms| format!("would wait {} and try again", text::took(ms)),
-            );
+            let wait = failed
+                .wait_millis
+                .map_or_else(|| "no retry".to_owned(), |ms| format!("would wait {} and retry", text::took(ms)));
             format!("{}: {wait}", failed.class.name())
         }
         Event::Call(CallEvent::LlmResponded(reply)) if reply.tool_uses.is_empty() => {
             format!("the reply ended with {}", reply.stop)
         }
-        Event::Call(CallEvent::LlmResponded(_)) => "the model answered, and the run went on".to_owned(),
+        Event::Call(CallEvent::LlmResponded(_)) => "the model answered, and the run continued".to_owned(),
         Event::Call(CallEvent::ToolFinished(finished)) if finished.is_error => {
             let told = match &finished.text {
                 Text::Inline(text) => text.chars().take(160).collect::<String>(),

@@ -20,7 +20,7 @@ fn each_thing_that_can_go_on_is_named() {
     assert_eq!(at("tool.intended", 43), "solver runs bash: sh checks/run.sh lowercase; sh slug.sh 'Hello World'");
     assert_eq!(at("probe.started", 60), "check punctuation sh checks/run.sh punctuation");
     assert_eq!(at("probe.started", 0), "check lowercase (baseline) sh checks/run.sh lowercase");
-    assert_eq!(at("llm.requested", 30), "scout waits for rehearsal-1 to reply, turn 2");
+    assert_eq!(at("llm.requested", 30), "scout waiting for rehearsal-1 to reply, turn 2");
     assert_eq!(at("artifacts.collected", 0), "COLLECT_ARTIFACTS collecting what the agents changed");
     assert!(at("run.halted", 0).starts_with("CONVERGED EXACT: residual 0"));
 }

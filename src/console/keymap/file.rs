@@ -64,7 +64,7 @@ pub(super) fn load(text: &str, file: &str) -> Result<Keymap, Diagnostic> {
         let line = line_of(text, name, nth.count());
         let action = known(name).map_err(|d| place(d, file, line))?;
         if written.iter().any(|(other, _)| *other == action) {
-            return Err(place(Diagnostic::new(file, format!("`{name}` is written twice")), file, line));
+            return Err(place(Diagnostic::new(file, format!("`{name}` appears twice")), file, line));
         }
         let keys = keys(name, value).map_err(|d| place(d, file, line))?;
         for key in &keys {
@@ -102,10 +102,10 @@ fn keys(name: &str, value: &serde_yaml::Value) -> Result<Vec<Key>, Diagnostic> {
             serde_yaml::Value::String(text) => text.clone(),
             // A digit is a key, too.
             serde_yaml::Value::Number(number) => number.to_string(),
-            _ => return Err(Diagnostic::new("", format!("`{name}` wants a key, a list of keys, or null"))),
+            _ => return Err(Diagnostic::new("", format!("`{name}` needs a key, a list of keys, or null"))),
         };
         Key::parse(&text).ok_or_else(|| {
-            Diagnostic::new("", format!("`{}` is no key (for `{name}`)", Safe::line(&text)))
+            Diagnostic::new("", format!("`{}` is not a valid key (for `{name}`)", Safe::line(&text)))
                 .with_hint(format!("allowed: {ALLOWED}"))
         })
     };
@@ -156,7 +156,7 @@ fn clash(a: &Bound, b: &Bound, written: &[(Action, Option<usize>)], file: &str) 
         None => "default".to_owned(),
     };
     let (key, name, other) = (second.key, second.action.name(), first.action.name());
-    let message = format!("`{key}` is given to `{name}`, but also to `{other}` ({origin})");
+    let message = format!("`{key}` is bound to `{name}`, but also to `{other}` ({origin})");
     let hint = format!("give one of them another key, or none: `{other}: null`");
     place(Diagnostic::new(file, message).with_hint(hint), file, second.line)
 }
@@ -175,8 +175,8 @@ pub(super) fn document() -> String {
         out.push_str(&format!("# {line}\n"));
     }
     out.push_str(
-        "# Where places lie over each other the nearer one wins: inbox, pane, replay, moving, everywhere. Two actions\n\
-         # that could be meant at one time cannot share a key. (acts) marks what read-only mode leaves out.\n",
+        "# Where scopes overlap, the nearest one wins: inbox, pane, replay, moving, everywhere. Two actions that are\n\
+         # available at the same time cannot share a key. (acts) marks what read-only mode leaves out.\n",
     );
     let mut scope = None;
     for action in Action::ALL {
@@ -275,11 +275,11 @@ mod tests {
         );
         let bad = complaint("\n\npause: entr\n");
         assert!(
-            bad.starts_with("keymap.yaml:3: `entr` is no key (for `pause`)\n  hint: allowed: one character"),
+            bad.starts_with("keymap.yaml:3: `entr` is not a valid key (for `pause`)\n  hint: allowed: one character"),
             "{bad}"
         );
-        assert_eq!(complaint("pause: {a: b}\n"), "keymap.yaml:1: `pause` wants a key, a list of keys, or null");
-        assert_eq!(complaint("pause: x\nhelp: h\npause: y\n"), "keymap.yaml:3: `pause` is written twice");
+        assert_eq!(complaint("pause: {a: b}\n"), "keymap.yaml:1: `pause` needs a key, a list of keys, or null");
+        assert_eq!(complaint("pause: x\nhelp: h\npause: y\n"), "keymap.yaml:3: `pause` appears twice");
         assert!(complaint("- pause\n").contains("lines of `action: key`"));
         assert!(complaint("pause: [x\n").starts_with("keymap.yaml:"));
     }
@@ -288,12 +288,12 @@ mod tests {
     fn a_clash_names_both_actions_and_their_lines() {
         assert_eq!(
             complaint("pause: s\n"),
-            "keymap.yaml:1: `s` is given to `pause`, but also to `steer` (default)\n  \
+            "keymap.yaml:1: `s` is bound to `pause`, but also to `steer` (default)\n  \
              hint: give one of them another key, or none: `steer: null`"
         );
         assert_eq!(
             complaint("toggle-fold: u\nfreeze: u\n"),
-            "keymap.yaml:2: `u` is given to `freeze`, but also to `toggle-fold` (keymap.yaml:1)\n  \
+            "keymap.yaml:2: `u` is bound to `freeze`, but also to `toggle-fold` (keymap.yaml:1)\n  \
              hint: give one of them another key, or none: `toggle-fold: null`"
         );
         assert!(complaint("scrub: j\n").contains("`down`"));

@@ -10,8 +10,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// What may be written for a key.
 pub const ALLOWED: &str = "one character (`p`, `G`, `?`), or enter, esc, space, tab, backtab, up, down, left, right, \
-                           home, end, pageup, pagedown, backspace, delete, insert, f1 to f24, each after ctrl-, alt- \
-                           or shift- if you like (`ctrl-p`)";
+                           home, end, pageup, pagedown, backspace, delete, insert, f1 to f24, each with ctrl-, alt- or \
+                           shift- before it if you like (`ctrl-p`)";
 
 /// A key with its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,7 +59,7 @@ impl Key {
             KeyCode::Char('i') => Some("most terminals send tab for ctrl-i"),
             KeyCode::Char('m') => Some("most terminals send enter for ctrl-m"),
             KeyCode::Char('[') => Some("most terminals send esc for ctrl-["),
-            KeyCode::Char('s' | 'q') => Some("some terminals keep ctrl-s and ctrl-q for holding output"),
+            KeyCode::Char('s' | 'q') => Some("some terminals reserve ctrl-s and ctrl-q for flow control"),
             _ => None,
         }
     }

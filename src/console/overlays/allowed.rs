@@ -33,10 +33,10 @@ const NEEDS_RUN: &[Action] = &[
 pub fn barred(stage: &Stage<'_>) -> Option<&'static str> {
     let Some(scene) = stage.scene else { return Some("there is no run yet") };
     if stage.read_only || scene.read_only {
-        return Some("read-only: this console may only look");
+        return Some("this console is read-only");
     }
     match scene.link {
-        Link::Replay { .. } => return Some("a replay takes no answers and no orders"),
+        Link::Replay { .. } => return Some("a replay accepts no answers or commands"),
         Link::Lost(_) => return Some("the run cannot be reached"),
         Link::InProcess | Link::Attached => {}
     }
@@ -50,8 +50,8 @@ pub fn barred(stage: &Stage<'_>) -> Option<&'static str> {
 pub fn why_not(action: Action, scopes: &[Scope], stage: &Stage<'_>) -> Option<String> {
     let replaying = stage.scene.is_some_and(|scene| matches!(scene.link, Link::Replay { .. }));
     match action {
-        Action::Start if stage.scene.is_some() => return Some("the run has been started".to_owned()),
-        Action::Start if stage.read_only => return Some("read-only: this console may only look".to_owned()),
+        Action::Start if stage.scene.is_some() => return Some("the run has already started".to_owned()),
+        Action::Start if stage.read_only => return Some("this console is read-only".to_owned()),
         Action::Start => return None,
         _ if action.scope() == Scope::Replay && !replaying => return Some("only while replaying".to_owned()),
         _ if action.scope() != Scope::Global && !scopes.contains(&action.scope()) => {
@@ -72,9 +72,9 @@ pub fn why_not(action: Action, scopes: &[Scope], stage: &Stage<'_>) -> Option<St
         Action::UndoIteration if scene.run.git.facts.as_ref().is_none_or(|facts| facts.branch.is_none()) => {
             "the run has no branch of its own in a git repository"
         }
-        Action::GoLive if scene.live && !replaying => "this is now",
-        Action::Detach if replaying => "nothing runs here: quit leaves",
-        Action::Detach if scene.run.halt.is_some() && scene.live => "the run has ended: quit leaves",
+        Action::GoLive if scene.live && !replaying => "this is already live",
+        Action::Detach if replaying => "nothing is running here: use quit",
+        Action::Detach if scene.run.halt.is_some() && scene.live => "the run has ended: use quit",
         _ => return None,
     };
     Some(reason.to_owned())
@@ -92,8 +92,8 @@ mod tests {
         staged.with(|stage| {
             assert_eq!(barred(stage), None);
             assert_eq!(why_not(Action::Pause, &scopes, stage), None);
-            assert_eq!(why_not(Action::GoLive, &scopes, stage).as_deref(), Some("this is now"));
-            assert_eq!(why_not(Action::Start, &scopes, stage).as_deref(), Some("the run has been started"));
+            assert_eq!(why_not(Action::GoLive, &scopes, stage).as_deref(), Some("this is already live"));
+            assert_eq!(why_not(Action::Start, &scopes, stage).as_deref(), Some("the run has already started"));
             assert_eq!(why_not(Action::StepBack, &scopes, stage).as_deref(), Some("only while replaying"));
             assert_eq!(why_not(Action::ToggleScale, &scopes, stage).as_deref(), Some("only in: Overview"));
             assert_eq!(why_not(Action::ToggleFold, &scopes, stage), None);

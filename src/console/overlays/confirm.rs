@@ -33,9 +33,9 @@ impl Confirm {
         Self {
             title: "STOP",
             question: "Stop now?".to_owned(),
-            consequence: "The call in flight is cancelled; `nightloop resume` goes on later.",
+            consequence: "The call in flight is cancelled; `nightloop resume` continues later.",
             yes: "stop now",
-            no: "go on",
+            no: "keep running",
             command: Command::Stop,
         }
     }
@@ -56,9 +56,9 @@ impl Confirm {
     pub fn undo(iteration: u32) -> Self {
         Self {
             title: "Undo",
-            question: format!("Take back what iteration {iteration} changed?"),
-            consequence: "Before the next step its files are put back as they were, and its evidence is marked as no longer valid. The run's branch keeps both states.",
-            yes: "take it back",
+            question: format!("Undo what iteration {iteration} changed?"),
+            consequence: "Before the next step its files are restored, and its evidence is marked as no longer valid. The run's branch keeps both states.",
+            yes: "undo it",
             no: "keep it",
             command: Command::Undo(iteration),
         }
@@ -149,7 +149,7 @@ mod tests {
         let staged = Staged::running();
         assert!(staged.press(&mut Confirm::undo(2), KeyCode::Enter).cmds.is_empty());
         assert_eq!(staged.press(&mut Confirm::undo(2), KeyCode::Char('y')).cmds, [Cmd::Order(Command::Undo(2))]);
-        assert!(staged.screen(&mut Confirm::undo(2), 80, 20).contains("Take back what iteration 2 changed?"));
+        assert!(staged.screen(&mut Confirm::undo(2), 80, 20).contains("Undo what iteration 2 changed?"));
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl Help {
             out.extend(shown.into_iter().flat_map(|action| row(action, columns, stage)));
         }
         if out.is_empty() {
-            out.push(Line::from(Span::styled("No action has these words.", theme.style(Role::Muted))));
+            out.push(Line::from(Span::styled("No action matches.", theme.style(Role::Muted))));
         }
         out
     }

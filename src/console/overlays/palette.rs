@@ -68,7 +68,7 @@ impl Palette {
     }
 
     fn keys() -> Keys {
-        keys(&[("type", "to search"), ("up/down", "choose"), ("enter", "do it"), ("esc", "close")])
+        keys(&[("type", "to search"), ("up/down", "choose"), ("enter", "run it"), ("esc", "close")])
     }
 
     fn sheet(area: Rect) -> Sheet {
@@ -158,7 +158,7 @@ impl Overlay for Palette {
                 Typed::Send => match found.get(self.cursor) {
                     Some(Found { action, why_not: None }) => return Response::then(Next::Act(*action)),
                     Some(Found { action, why_not: Some(why) }) => {
-                        self.notice = Some(format!("{} cannot be done: {why}", action.name()));
+                        self.notice = Some(format!("{} is not possible: {why}", action.name()));
                     }
                     None => {}
                 },
@@ -201,7 +201,7 @@ impl Overlay for Palette {
         let mut lines: Vec<Line<'_>> =
             found.iter().enumerate().map(|(index, found)| row(found, index == cursor, columns, stage)).collect();
         if lines.is_empty() {
-            lines.push(Line::from(Span::styled("No action has these words.", theme.style(Role::Muted))));
+            lines.push(Line::from(Span::styled("No action matches.", theme.style(Role::Muted))));
         }
         rows(frame, list, theme, lines, scroll);
         if let Some(notice) = &self.notice {
@@ -262,7 +262,7 @@ mod tests {
         assert!(matches!(staged.press(&mut palette, KeyCode::Enter).next, Next::Act(Action::Steer)));
         staged.read_only = true;
         assert!(matches!(staged.press(&mut palette, KeyCode::Enter).next, Next::Stay));
-        assert!(staged.screen(&mut palette, 80, 20).contains("steer cannot be done: read-only"));
+        assert!(staged.screen(&mut palette, 80, 20).contains("steer is not possible: this console is read-only"));
         assert!(matches!(staged.press(&mut palette, KeyCode::Esc).next, Next::Close));
     }
 

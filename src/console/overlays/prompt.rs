@@ -47,7 +47,7 @@ impl Prompt {
 
     fn keys(&self, stage: &Stage<'_>) -> Keys {
         match self.purpose {
-            Purpose::Search => keys(&[("enter", "search (empty: no more)"), ("esc", "close")]),
+            Purpose::Search => keys(&[("enter", "search (empty: clear)"), ("esc", "close")]),
             Purpose::Steer if barred(stage).is_some() => keys(&[("esc", "close")]),
             Purpose::Steer => keys(&[("enter", "send"), ("alt-enter", "new line"), ("esc", "close")]),
         }
@@ -72,7 +72,7 @@ impl Prompt {
         let keys = self.keys(stage);
         let wanted = usize::from(ROWS) + 2 + steers.len().max(1);
         let sheet = Sheet::place(area, COLUMNS, wanted, &keys);
-        sheet.draw(frame, theme, "Steer: a word for the next agent call", &keys);
+        sheet.draw(frame, theme, "Steer: a message for the next agent call", &keys);
         let body = sheet.body;
         let columns = usize::from(body.width);
         let input = Rect { height: ROWS.min(body.height.saturating_sub(1).max(1)).min(body.height), ..body };

@@ -64,19 +64,19 @@ fn lines(columns: usize, stage: &Stage<'_>) -> Vec<Line<'static>> {
     let situation = Situation::of(stage);
     let (title, text): (String, Vec<&str>) = match situation {
         Situation::Ours { may_stop } => {
-            let mut text = vec!["Detach: the run goes on without a screen; `nightloop attach` comes back to it."];
+            let mut text = vec!["Detach: the run continues without a screen; `nightloop attach` returns to it."];
             if may_stop {
-                text.push("Stop: the call in flight is cancelled; `nightloop resume` goes on later.");
+                text.push("Stop: the call in flight is cancelled; `nightloop resume` continues later.");
             }
-            ("The run is going on.".to_owned(), text)
+            ("The run is still running.".to_owned(), text)
         }
         Situation::Elsewhere => {
-            ("The run goes on without this console.".to_owned(), vec!["`nightloop attach` comes back to it."])
+            ("The run continues without this console.".to_owned(), vec!["`nightloop attach` returns to it."])
         }
-        Situation::Replay => ("This is a replay: nothing runs.".to_owned(), Vec::new()),
+        Situation::Replay => ("This is a replay: nothing is running.".to_owned(), Vec::new()),
         Situation::Lost => (
             "The run cannot be reached.".to_owned(),
-            vec!["It may still go on: `nightloop status` says so, `nightloop resume` takes it up again."],
+            vec!["It may still be running: `nightloop status` tells; `nightloop resume` continues it if not."],
         ),
         Situation::Ended => {
             let halt = stage.scene.and_then(|scene| scene.run.halt.as_ref());

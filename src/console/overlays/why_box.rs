@@ -115,7 +115,7 @@ mod tests {
     fn why() -> WhyBox {
         WhyBox::new(
             Safe::line("Why is it not moving?"),
-            Safe::line("It waits for you: d3 asks whether `cargo publish` may run, since 42 min."),
+            Safe::line("It is waiting for you: d3 asks whether `cargo publish` may run, since 42 min."),
             vec![
                 Safe::line("decision d3 (permission) was asked at 02:14:03 by it4.solver"),
                 Safe::line(

@@ -220,7 +220,7 @@ impl EvidencePane {
                     (VerifiedAs::Ok, _) => (glyphs.yes, Role::Good, format!("verified: {counted}{since}")),
                     (VerifiedAs::Incomplete, first) => {
                         let why =
-                            first.map_or_else(|| "the run has no end yet".to_owned(), |(_, what)| what.to_string());
+                            first.map_or_else(|| "the run has not ended".to_owned(), |(_, what)| what.to_string());
                         (glyphs.unknown, Role::Warning, format!("nothing wrong in {counted}, but {why}{since}"))
                     }
                     (VerifiedAs::Tampered, first) => {
@@ -371,7 +371,7 @@ impl Pane for EvidencePane {
         let theme = scene.theme;
         let mut status = Vec::new();
         if !scene.live {
-            status.push("list of an earlier moment, files of now".to_owned());
+            status.push("list from an earlier moment, current files".to_owned());
         }
         if let Some(label) = self.matches.label().filter(|_| self.focus == Focus::List) {
             status.push(format!("\"{}\" {label}", Safe::line(self.matches.needle())));

@@ -100,9 +100,9 @@ impl Runs {
         frame.render_widget(block, area);
         let mut pen = Pen::new(frame.buffer_mut(), inner, theme);
         match &self.rows {
-            None => pen.text(0, 0, "reading the runs of this machine", Role::Muted),
+            None => pen.text(0, 0, "reading the runs on this machine", Role::Muted),
             Some(rows) if rows.is_empty() => {
-                pen.text(0, 0, "There is no run yet. `nightloop demo` makes one.", Role::Muted);
+                pen.text(0, 0, "There is no run yet. Try `nightloop demo`.", Role::Muted);
             }
             Some(rows) => self.table(&mut pen, rows, shown),
         }

@@ -249,7 +249,7 @@ impl Ready {
             Role::Muted,
         );
         for clamp in &effective.clamps {
-            let text = format!("{}: {} was asked for, {} is used", clamp.limit, clamp.requested, clamp.used);
+            let text = format!("{}: {} requested, {} used", clamp.limit, clamp.requested, clamp.used);
             body.entry("", &text, Role::Warning);
         }
     }
@@ -292,7 +292,7 @@ impl Ready {
         }
         match self.declared.sandbox.mode {
             Some(SandboxMode::Required) => {
-                body.entry("sandbox", "required: the run does not start without it", Role::Text)
+                body.entry("sandbox", "required: the run will not start without it", Role::Text)
             }
             Some(SandboxMode::Preferred) | None => {
                 body.entry("sandbox", "as strong as this machine allows", Role::Text);

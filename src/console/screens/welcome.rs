@@ -49,7 +49,7 @@ impl Choice {
         match self {
             Self::Demo => "A small loop from start to proof: no key, no network, no cost.",
             Self::Init => "Write a commented loop.yaml here.",
-            Self::Runs => "Show all runs of this machine.",
+            Self::Runs => "Show all runs on this machine.",
             Self::Help => "Show the keys.",
             Self::Quit => "Back to the shell.",
         }
@@ -58,7 +58,7 @@ impl Choice {
 
 const WHAT: [&str; 2] = [
     "nightloop runs agents in a loop until there is proof that they are done, or a recorded reason to stop.",
-    "Declare the goal and its checks in loop.yaml, start it in the evening, read in the morning why you may believe it.",
+    "Declare the goal and its checks in loop.yaml, start it in the evening, and read in the morning what is proven.",
 ];
 
 /// The screen; it keeps only the cursor.

@@ -50,7 +50,7 @@ fn listen(mut ear: Ear, blobs: &Blobs, mut head: u64, sender: &mpsc::Sender<Vec<
             Ok(Some(FromRun::Receipt(receipt))) => (Some(Update::Receipt(receipt)), false),
             Ok(Some(FromRun::Ended)) => (Some(Update::Ended), false),
             Ok(Some(FromRun::Welcome { .. } | FromRun::Refused(_))) => (None, false),
-            Ok(None) => (Some(Update::Linked(Link::Lost("the run's process closed the line".to_owned()))), false),
+            Ok(None) => (Some(Update::Linked(Link::Lost("the run's process closed the connection".to_owned()))), false),
             Err(error) => (Some(Update::Linked(Link::Lost(error.to_string()))), false),
         };
         let lost = matches!(update, Some(Update::Linked(Link::Lost(_))));
@@ -71,6 +71,6 @@ fn read(event: WireEvent, blobs: &Blobs, head: u64) -> Update {
     match crate::playbook::parse(&kind, data.get()) {
         Some(Ok(event)) => with_body(Stamped { seq, ts, mono_ms, boot, event }, blobs, head),
         Some(Err(e)) => Update::Linked(Link::Lost(format!("event {seq} cannot be read: {e}"))),
-        None => Update::Linked(Link::Lost(format!("event {seq} (`{kind}`) is of a newer version"))),
+        None => Update::Linked(Link::Lost(format!("event {seq} (`{kind}`) was written by a newer version"))),
     }
 }

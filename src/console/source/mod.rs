@@ -63,9 +63,9 @@ impl OrderSink {
                 });
                 Ok(())
             }
-            Self::Remote { may_act: false, .. } => Err("this console may only look".to_owned()),
+            Self::Remote { may_act: false, .. } => Err("this console is read-only".to_owned()),
             Self::Remote { mouth, .. } => mouth.order(command).map_err(|e| format!("the run cannot be reached: {e}")),
-            Self::Replay(_) => Err("a replay takes no orders".to_owned()),
+            Self::Replay(_) => Err("a replay accepts no commands".to_owned()),
         }
     }
 

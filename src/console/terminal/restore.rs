@@ -143,13 +143,13 @@ pub fn report(info: &PanicHookInfo<'_>) -> String {
 }
 
 fn describe(message: &str, place: &str, backtrace: &str) -> String {
-    let mut out = format!("nightloop: a fault of the program itself, at {}\n", Safe::line(place));
+    let mut out = format!("nightloop: internal error at {}\n", Safe::line(place));
     for line in Safe::lines_capped(message, 20).iter().chain(&Safe::lines_capped(backtrace, 200)) {
         out.push_str("  ");
         out.push_str(line.as_str());
         out.push('\n');
     }
-    out.push_str("  What the run did until now is in its journal: `nightloop status` tells.\n");
+    out.push_str("  What the run did so far is in its journal: see `nightloop status`.\n");
     out
 }
 
@@ -163,10 +163,10 @@ mod tests {
         assert_eq!(
             text.lines().collect::<Vec<_>>(),
             [
-                "nightloop: a fault of the program itself, at src/x.rs:3",
+                "nightloop: internal error at src/x.rs:3",
                 "  bad reply: ",
                 "  second ⟨U+202E⟩line",
-                "  What the run did until now is in its journal: `nightloop status` tells.",
+                "  What the run did so far is in its journal: see `nightloop status`.",
             ]
         );
     }

@@ -113,7 +113,7 @@ impl<'de> Visitor<'de> for RolesVisitor {
         let mut roles = BTreeMap::new();
         while let Some(RoleName(role)) = map.next_key()? {
             if roles.insert(role, map.next_value()?).is_some() {
-                return Err(de::Error::custom(format!("role `{}` is named twice", role.name())));
+                return Err(de::Error::custom(format!("role `{}` appears twice", role.name())));
             }
         }
         Ok(Roles(roles))
@@ -191,7 +191,7 @@ mod tests {
             "{wrong_weight}"
         );
         let twice = problem("roles:\n  text: {}\n  good: {}\n  text: {}\n");
-        assert_eq!(twice, "my.yaml:4: roles: role `text` is named twice");
+        assert_eq!(twice, "my.yaml:4: roles: role `text` appears twice");
         assert!(problem("roles: [").starts_with("my.yaml:"));
         assert!(problem("roles:\n  \"te\\e[2Jxt\": {}").chars().all(|c| !c.is_control()));
     }

@@ -169,7 +169,7 @@ fn resolve(
         let Some(source) = source else {
             let hint = nearest(current, sources.keys().map(String::as_str));
             let hint = hint.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            return Err(told(format!("inherits from `{current}`, which is not there{hint}")));
+            return Err(told(format!("inherits from `{current}`, which does not exist{hint}")));
         };
         chain.push((current, source));
         next = source.theme.inherits.as_deref().or_else(|| root_of(source, shipped));
@@ -227,7 +227,7 @@ fn read_dir(dir: &Path, problems: &mut Vec<Problem>) -> Vec<(String, String, Str
     for path in paths {
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         if !is_name(&name) {
-            problem(&path, "name it with small letters, digits and `-` only".to_owned());
+            problem(&path, "name it with lower-case letters, digits and `-` only".to_owned());
             continue;
         }
         match read_file(&path) {
@@ -245,7 +245,7 @@ fn is_name(name: &str) -> bool {
 
 fn read_file(path: &Path) -> std::io::Result<String> {
     if !fs::metadata(path)?.is_file() {
-        return Err(std::io::Error::other("it is no file"));
+        return Err(std::io::Error::other("it is not a file"));
     }
     let mut text = String::new();
     fs::File::open(path)?.take(LARGEST_FILE + 1).read_to_string(&mut text)?;
@@ -339,7 +339,7 @@ mod tests {
         assert_eq!(
             problems,
             [
-                "lost.yaml:1: inherits from `drak`, which is not there; did you mean `dark`?",
+                "lost.yaml:1: inherits from `drak`, which does not exist; did you mean `dark`?",
                 "two.yaml:1: inherits in a circle: one → two → one",
                 "one.yaml:2: inherits in a circle: two → one → two",
             ]

@@ -116,10 +116,10 @@ impl Transcript {
             Event::Call(CallEvent::ConversationExtended(extended)) => match extended.why {
                 ExtendedBecause::ToolResults => {}
                 ExtendedBecause::ReportMissing => {
-                    self.note(seq, Tone::Plain, "we asked for the report that is missing");
+                    self.note(seq, Tone::Plain, "nightloop asked for the missing report");
                 }
                 ExtendedBecause::EmptyReply => {
-                    self.note(seq, Tone::Plain, "we asked it to go on after an empty reply");
+                    self.note(seq, Tone::Plain, "nightloop asked it to continue after an empty reply");
                 }
             },
             Event::Call(CallEvent::AgentActed(acted)) => self.acted(seq, acted),
@@ -146,7 +146,11 @@ impl Transcript {
             }
             Event::Operator(OperatorEvent::SteerDelivered(delivered)) => {
                 for steer in state.operator.steers.iter().filter(|steer| delivered.numbers.contains(&steer.number)) {
-                    self.note(seq, Tone::Person, &format!("word {} from {}: {}", steer.number, steer.by, steer.text));
+                    self.note(
+                        seq,
+                        Tone::Person,
+                        &format!("message {} from {}: {}", steer.number, steer.by, steer.text),
+                    );
                 }
             }
             Event::Run(RunEvent::RunStarted(started)) => {
@@ -224,7 +228,7 @@ impl Transcript {
                 self.take_place(live, LiveKind::Thinking, id);
             }
             "redacted_thinking" => {
-                self.note(seq, Tone::Plain, "[thinking that the provider keeps to itself]");
+                self.note(seq, Tone::Plain, "[thinking that the provider does not show]");
             }
             "tool_use" => {
                 let input = block.get("input").map(input_lines).unwrap_or_default();
@@ -270,7 +274,7 @@ impl Transcript {
                 let words = format!("attempt {}, waiting {} until ", failed.attempt + 1, widget::duration(wait));
                 item.body.push(BodyLine { part: Part::Until, text: words.into() });
             }
-            None => item.extend(Part::Text, std::iter::once("no retry can mend it".to_owned())),
+            None => item.extend(Part::Text, std::iter::once("a retry cannot fix it".to_owned())),
         }
         self.push(item);
     }

@@ -138,7 +138,7 @@ pub(super) fn begin(cx: &Context<'_>) -> Result<(), EngineError> {
 fn current(cx: &Context<'_>, path: &str) -> Result<String, EngineError> {
     let odd = |why: String| EngineError::Resumable {
         message: why,
-        hint: "move the file away, then `nightloop resume`".to_owned(),
+        hint: "move the file away, then run `nightloop resume`".to_owned(),
     };
     let file = plain::read(cx.workspace(), path, MAX_FILE).map_err(|fault| odd(fault.to_string()))?;
     let bytes = file.map(|file| file.bytes).unwrap_or_default();
@@ -149,7 +149,7 @@ pub(super) fn replace(cx: &Context<'_>, path: &str, text: &str) -> Result<(), En
     plain::put(cx.workspace(), path, text.as_bytes(), Bits::Kept, Durability::Synced).map_err(|fault| {
         EngineError::Resumable {
             message: format!("the log of the items cannot be written: {fault}"),
-            hint: "make room, or move away what stands there, then `nightloop resume`".to_owned(),
+            hint: "free some space, or move away what is in the way, then run `nightloop resume`".to_owned(),
         }
     })
 }

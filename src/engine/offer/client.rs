@@ -60,10 +60,10 @@ impl Caller {
                 Ok((caller, tools))
             }
             FromServer::Refused(why) => Err(EngineError::usage(
-                format!("the engine refuses: {}", text(&why)),
+                format!("the engine refused: {}", text(&why)),
                 "`nightloop mcp` is started by an agent program during its turn, with that turn's own variables",
             )),
-            FromServer::Answer { .. } => Err(EngineError::Internal("the engine answered nonsense".to_owned())),
+            FromServer::Answer { .. } => Err(EngineError::Internal("the engine's answer cannot be read".to_owned())),
         }
     }
 

@@ -38,7 +38,7 @@ pub(super) fn check(run_dir: &RunDir, state: &RunState, place: &RenderedPlace, f
     };
     check_seal(run_dir, state, &files, found);
     let (RenderedPlace::Workspace(root) | RenderedPlace::Packed(root)) = place else {
-        found.not_proven.push("the evidence files: they are not at hand here".to_owned());
+        found.not_proven.push("the evidence files: they are not available here".to_owned());
         return;
     };
     let within = match Within::open(root) {
@@ -105,7 +105,7 @@ fn check_evidence(within: &Within, state: &RunState, files: &[Rendered], found: 
     if !extra.is_empty() {
         let count = extra.len();
         let named = named(extra.into_iter().map(String::as_str), count);
-        found.miss(&dir, format!("holds what is not of this run: {named}"));
+        found.miss(&dir, format!("holds files that are not part of this run: {named}"));
     }
     if listing.cut {
         found.miss(&dir, format!("holds more than {MAX_LISTED} files"));
@@ -130,11 +130,11 @@ fn place_of(within: &Within, state: &RunState, files: &[Rendered]) -> Result<Str
         (None, Found::Linked(part)) => Err((part.clone(), "is a link: nothing is read through it".to_owned())),
         (None, _) if other.is_some() => {
             let owner = other.unwrap_or_default();
-            Err((EVIDENCE_ROOT.to_owned(), format!("is that of run {owner}; the evidence of this run is not there")))
+            Err((EVIDENCE_ROOT.to_owned(), format!("belongs to run {owner}; the evidence of this run is missing")))
         }
         // Without an owner it may be ours, damaged: then every difference is named.
         (None, _) if within.list(EVIDENCE_ROOT, 1).is_ok() => Ok(EVIDENCE_ROOT.to_owned()),
-        (None, _) => Err((EVIDENCE_ROOT.to_owned(), "the evidence of this run is not there".to_owned())),
+        (None, _) => Err((EVIDENCE_ROOT.to_owned(), "the evidence of this run is missing".to_owned())),
     }
 }
 
@@ -173,9 +173,9 @@ fn check_recorded_file(within: &Within, state: &RunState, found: &mut Verificati
             found.proven.push(format!("{file}: as recorded"));
         }
         Found::Bytes(_) => found.not_proven.push(format!("{file}: it is no longer the recorded one")),
-        Found::Missing => found.not_proven.push(format!("{file}: it is gone")),
+        Found::Missing => found.not_proven.push(format!("{file}: it is missing")),
         Found::Linked(_) | Found::NotAFile | Found::TooLarge | Found::Unreadable(_) => {
-            found.not_proven.push(format!("{file}: it is no file that can be read"));
+            found.not_proven.push(format!("{file}: it is not a readable file"));
         }
     }
 }

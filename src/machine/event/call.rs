@@ -368,7 +368,7 @@ impl ToolFinished {
             (ToolOutcomeKind::Done, None) => took,
             (ToolOutcomeKind::Refused, _) => "refused".to_owned(),
             (ToolOutcomeKind::Cancelled, _) => format!("cancelled after {took}"),
-            (ToolOutcomeKind::Unknown, _) => "nobody knows whether it ran".to_owned(),
+            (ToolOutcomeKind::Unknown, _) => "unknown whether it ran".to_owned(),
         }
     }
 }

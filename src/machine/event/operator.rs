@@ -41,27 +41,27 @@ impl OperatorEvent {
             Self::DecisionSettled(settled) => {
                 return Told::judged(People, settled.closed, format!("{}: {}", settled.id, settled.detail));
             }
-            Self::PauseRequested(pause) => format!("pause after this step, says {}", pause.by),
+            Self::PauseRequested(pause) => format!("{} asked for a pause after this step", pause.by),
             Self::PauseBegan(_) => "paused".to_owned(),
-            Self::PauseLifted(lifted) => format!("goes on, says {}", lifted.by),
-            Self::StopScheduled(stop) if stop.scheduled => format!("stop after this iteration, says {}", stop.by),
-            Self::StopScheduled(stop) => format!("no stop after all, says {}", stop.by),
-            Self::SteerQueued(steer) => format!("word {} from {}: {}", steer.number, steer.by, steer.text),
+            Self::PauseLifted(lifted) => format!("continued by {}", lifted.by),
+            Self::StopScheduled(stop) if stop.scheduled => format!("{} asked for a stop after this iteration", stop.by),
+            Self::StopScheduled(stop) => format!("{} cancelled the stop", stop.by),
+            Self::SteerQueued(steer) => format!("message {} from {}: {}", steer.number, steer.by, steer.text),
             Self::SteerDelivered(delivered) => {
                 let numbers: Vec<String> = delivered.numbers.iter().map(u32::to_string).collect();
-                format!("word {} delivered to {}", numbers.join(", "), delivered.call)
+                format!("message {} delivered to {}", numbers.join(", "), delivered.call)
             }
             Self::BudgetRaised(raised) => {
                 format!("{} raised {} from {} to {}", raised.by, raised.dimension, raised.from, raised.to)
             }
-            Self::RetryRequested(retry) => format!("retry now, says {}", retry.by),
-            Self::UndoRequested(undo) => format!("{} takes iteration {} back", undo.by, undo.iteration),
+            Self::RetryRequested(retry) => format!("{} asked for a retry now", retry.by),
+            Self::UndoRequested(undo) => format!("{} asked to undo iteration {}", undo.by, undo.iteration),
             Self::ViewerAttached(viewer) => {
-                let how = if viewer.may_act { "watches and may act" } else { "watches" };
+                let how = if viewer.may_act { "attached and may act" } else { "attached, read-only" };
                 return Told::quiet(People, format!("{} {how}", viewer.viewer));
             }
             Self::ViewerDetached(viewer) => {
-                return Told::quiet(People, format!("{} no longer watches: {}", viewer.viewer, viewer.why));
+                return Told::quiet(People, format!("{} detached: {}", viewer.viewer, viewer.why));
             }
         };
         Told::new(People, text)

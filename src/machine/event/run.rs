@@ -38,7 +38,7 @@ impl RunEvent {
                 Told::new(Run, format!("the run begins: {goal}"))
             }
             Self::RunResumed(resumed) => {
-                let text = format!("it was down and goes on in {} (attempt {})", at.state, resumed.attempt);
+                let text = format!("resumed after an interruption in {} (attempt {})", at.state, resumed.attempt);
                 Told::judged(Run, false, text)
             }
             Self::StateEntered(entered) => {

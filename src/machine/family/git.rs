@@ -27,13 +27,13 @@ pub(in crate::machine) fn legal_undo(state: &RunState, iteration: u32) -> Result
     let git = &state.git;
     state.playbook().may_undo(state)?;
     if let Some(other) = git.undo {
-        return Err(format!("iteration {other} is being taken back already"));
+        return Err(format!("iteration {other} is already being undone"));
     }
     if !state.done.iter().any(|done| done.number() == iteration) {
         return Err(format!("iteration {iteration} is not finished"));
     }
     if git.undone.contains(&iteration) {
-        return Err(format!("iteration {iteration} was taken back already"));
+        return Err(format!("iteration {iteration} is already undone"));
     }
     if git.branch().is_none() {
         return Err("the run has no branch of its own in a git repository".to_owned());

@@ -62,19 +62,19 @@ pub(in crate::machine) fn legal(state: &RunState, event: &OperatorEvent) -> Resu
         }
         OperatorEvent::SteerQueued(steer) => {
             if steer.number != operator.next_steer() {
-                return Err("words are numbered without gaps".to_owned());
+                return Err("messages are numbered without gaps".to_owned());
             }
             if steer.text.trim().is_empty() || steer.text.len() > MAX_STEER {
-                return Err(format!("a word of the operator has 1 to {MAX_STEER} bytes"));
+                return Err(format!("a message has 1 to {MAX_STEER} bytes"));
             }
             if operator.queued().count() >= MAX_STEERS_QUEUED {
-                return Err(format!("{MAX_STEERS_QUEUED} words are waiting already"));
+                return Err(format!("{MAX_STEERS_QUEUED} messages are already waiting"));
             }
             Ok(())
         }
         OperatorEvent::SteerDelivered(delivered) => {
             let queued = |number: &u32| operator.queued().any(|steer| steer.number == *number);
-            if delivered.numbers.iter().all(queued) { Ok(()) } else { Err("that word is not waiting".to_owned()) }
+            if delivered.numbers.iter().all(queued) { Ok(()) } else { Err("that message is not waiting".to_owned()) }
         }
         OperatorEvent::BudgetRaised(raised) => {
             if state.limits.of(raised.dimension).as_ref() != Some(&raised.from) {

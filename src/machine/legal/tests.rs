@@ -409,12 +409,14 @@ fn an_end_is_an_end_unless_a_signal_made_it() {
     assert_eq!((stopped.run.state, &stopped.run.halt), (State::DreamGoal, &None), "it goes on where it stopped");
 }
 
-/// A limit may cut an iteration at any moment; that alone decides nothing.
+/// A limit that cuts an iteration decides nothing by itself.
 #[test]
 fn a_cut_ends_the_call_and_the_work() {
     let mut sim = Sim::at(State::SpawnSubagent);
     sim.begin_iteration();
-    let exhausted = Exhausted { dimension: Dimension::TotalTokens, observed: "2".into(), limit: "1".into() };
+    let dimension = Dimension::IterationToolCalls;
+    let limit = sim.run.limits.of(dimension).unwrap();
+    let exhausted = Exhausted { dimension, observed: limit.clone(), limit };
     sim.record(BudgetCut { exhausted });
     assert_eq!(sim.run.halt, None);
     sim.until(&GREEN, |run| run.state == State::CollectArtifacts);

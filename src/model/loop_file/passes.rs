@@ -107,7 +107,7 @@ impl PrdSettings {
         let path = std::path::Path::new(&self.file);
         let plain = path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
         if self.file.is_empty() || !plain {
-            return Err(("prd:", format!("`{}` is no file in the workspace", self.file), "for example prd.json"));
+            return Err(("prd:", format!("`{}` is not a file in the workspace", self.file), "for example prd.json"));
         }
         if self.items.len() > MAX_ITEMS {
             return Err(("items", format!("{} items: at most {MAX_ITEMS}", self.items.len()), ""));
@@ -120,7 +120,11 @@ impl PrdSettings {
                 return Err(("items", format!("item `{id}`: give 1 to {MAX_SECONDS} seconds"), ""));
             }
             if let Some(bad) = item.files.iter().find(|glob| globset::Glob::new(glob).is_err()) {
-                return Err(("files", format!("item `{id}` names `{bad}`, which is no glob"), "e.g. [\"src/**\"]"));
+                return Err((
+                    "files",
+                    format!("item `{id}` names `{bad}`, which is not a valid glob"),
+                    "e.g. [\"src/**\"]",
+                ));
             }
         }
         self.git.check()?;
@@ -138,7 +142,7 @@ impl PrdSettings {
 impl MicroSettings {
     pub fn check(&self) -> Result<(), Wrong> {
         if self.limit.is_some_and(|limit| !(1..=MAX_LIMIT).contains(&limit)) {
-            return Err(("limit", format!("`limit` is not 1 to {MAX_LIMIT}"), "each pass is an author and a critic"));
+            return Err(("limit", format!("`limit` must be 1 to {MAX_LIMIT}"), "each pass is an author and a critic"));
         }
         check_detours(&self.detours)
     }

@@ -120,7 +120,11 @@ impl ValueSettings {
         }
         self.check_files()?;
         if let Some(bad) = self.acknowledge_soft.iter().find(|id| !guard::is_plain_id(id)) {
-            return Err(("acknowledge_soft", format!("`{bad}` is no issue id"), "use the ids of the written brief"));
+            return Err((
+                "acknowledge_soft",
+                format!("`{bad}` is not a valid issue id"),
+                "use the ids of the written brief",
+            ));
         }
         too_many("acknowledge_soft", self.acknowledge_soft.len())?;
         self.git.check()
@@ -160,7 +164,7 @@ impl ValueSettings {
     fn check_files(&self) -> Result<(), Wrong> {
         for (key, path) in [("vision", &self.vision), ("prd", &self.prd)] {
             if !tools::is_inside(path) || path.ends_with('/') || path.len() > 500 {
-                let message = format!("`{key}` is `{path}`, which is no file of the workspace");
+                let message = format!("`{key}` is `{path}`, which is not a file in the workspace");
                 return Err((key, message, "give a relative path without `..`, e.g. docs/VISION.md"));
             }
         }
@@ -227,7 +231,9 @@ impl GitSettings {
             return Err(("protected", "`protected` has an empty branch name".to_owned(), ""));
         }
         match self.sensitive.iter().find(|glob| glob.is_empty() || globset::Glob::new(glob).is_err()) {
-            Some(bad) => Err(("sensitive", format!("`{bad}` is no glob"), "for example [\".env\", \"*.pem\"]")),
+            Some(bad) => {
+                Err(("sensitive", format!("`{bad}` is not a valid glob"), "for example [\".env\", \"*.pem\"]"))
+            }
             None => Ok(()),
         }
     }
@@ -284,12 +290,12 @@ mod tests {
             ("  max_task_description_chars: 4001", "1 to 4000"),
             ("  script_seconds: 0", "1 to 86400"),
             ("  sweep_seconds: 86401", "1 to 86400"),
-            ("  vision: /etc/passwd", "no file of the workspace"),
-            ("  prd: a/../../b", "no file of the workspace"),
-            ("  prd: ''", "no file of the workspace"),
+            ("  vision: /etc/passwd", "not a file in the workspace"),
+            ("  prd: a/../../b", "not a file in the workspace"),
+            ("  prd: ''", "not a file in the workspace"),
             ("  prd: ./VISION.md", "are the same file"),
-            ("  acknowledge_soft: ['a b']", "no issue id"),
-            ("  git: {sensitive: ['a[']}", "no glob"),
+            ("  acknowledge_soft: ['a b']", "not a valid issue id"),
+            ("  git: {sensitive: ['a[']}", "not a valid glob"),
             ("  git: {protected: ['']}", "empty branch name"),
             ("  git: {mode: sometimes}", "unknown value `sometimes`"),
             ("  max_stepz: 3", "max_stepz"),

@@ -64,12 +64,14 @@ impl Level {
         }
         let mut missing = Vec::new();
         if self.landlock == 0 {
-            missing.push("Landlock is not there (Linux 6.2 or later, with `landlock` among the security modules)");
+            missing.push(
+                "Landlock is not available (it needs Linux 6.2 or later, with `landlock` among the security modules)",
+            );
         } else if !self.holds_files() {
-            missing.push("Landlock is too old to keep files from being emptied (Linux 6.2 or later does)");
+            missing.push("Landlock is too old to prevent truncating files (it needs Linux 6.2 or later)");
         }
         if !self.seccomp {
-            missing.push("seccomp filters are not there (x86_64 and aarch64 have them)");
+            missing.push("seccomp filters are not available (they need x86_64 or aarch64)");
         }
         if missing.is_empty() { None } else { Some(missing.join("; ")) }
     }
@@ -133,7 +135,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let none = Level::default();
-        assert!(none.missing().unwrap().contains("Landlock is not there"));
+        assert!(none.missing().unwrap().contains("Landlock is not available"));
         assert!(none.describe().to_string().starts_with("none: commands run with your own rights;"));
         let old = Level { landlock: 2, seccomp: true, ..none };
         assert!(old.missing().unwrap().contains("too old"));

@@ -13,7 +13,7 @@ fn nobody_watching_means_required() {
     let weak = Level::default();
     let plain = SandboxDecl::default();
     let refusal = decide_at(&plain, true, weak).unwrap_err();
-    assert!(refusal.message.contains("Landlock is not there"), "{refusal:?}");
+    assert!(refusal.message.contains("Landlock is not available"), "{refusal:?}");
     assert!(refusal.hint.contains("mode: off"));
     let watched = decide_at(&plain, false, weak).unwrap();
     assert_eq!((watched.level.name.as_str(), watched.is_confined()), ("none", false));

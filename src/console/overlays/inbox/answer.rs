@@ -58,7 +58,7 @@ impl Inbox {
     /// The taken changes, or none of them.
     fn approve_refinement(&mut self, decision: &Decision) -> Response {
         let Some(review) = self.draft().and_then(|draft| draft.review.as_ref()) else {
-            self.say("the proposal is not here yet", Role::Warning);
+            self.say("the proposal has not been loaded yet", Role::Warning);
             return Response::stay();
         };
         if review.changes_nothing() {
@@ -93,15 +93,15 @@ impl Inbox {
         // To approve nothing is to reject, and while the proposal is read there is a better word than "no".
         let fits = offered || (refinement && action == Action::Approve);
         if !fits {
-            self.say(format!("`{}` does not fit a {}", action.hint(), decision.request.name()), Role::Warning);
+            self.say(format!("`{}` is not an answer to a {}", action.hint(), decision.request.name()), Role::Warning);
             return Response::stay();
         }
         if self.is_a_slip(stage) {
-            self.say(format!("this is {}, another decision: read it first", decision.id), Role::Warning);
+            self.say(format!("this is {}, a different decision: read it first", decision.id), Role::Warning);
             return Response::stay();
         }
         if matches!(action, Action::Approve | Action::Always) && self.unread(stage) {
-            self.say("it goes on below: read it to its end first", Role::Warning);
+            self.say("there is more below: read to the end first", Role::Warning);
             return Response::stay();
         }
         match action {

@@ -143,8 +143,8 @@ fn head(from: &Sources<'_>) -> Line<'static> {
     let decision = from.decision;
     let age = from.scene.since(&decision.asked_ts).map(duration).unwrap_or_default();
     let (word, role) = match decision.status {
-        DecisionStatus::Open => (format!("waits for you, {age}"), Role::Warning),
-        DecisionStatus::Answered => ("answered, being carried out".to_owned(), Role::Info),
+        DecisionStatus::Open => (format!("waiting for you, {age}"), Role::Warning),
+        DecisionStatus::Answered => ("answered, in progress".to_owned(), Role::Info),
         DecisionStatus::Closed => ("closed".to_owned(), Role::Good),
     };
     let clock = from.scene.clock(&decision.asked_ts);
@@ -166,7 +166,7 @@ fn request(from: &Sources<'_>) -> Vec<Line<'static>> {
                     lines.push(from.styled(format!("Checked by (at most {timeout_seconds} s):"), Role::Muted));
                     lines.extend(from.command(&argv(command)));
                 }
-                None => lines.push(from.styled("Nothing checks it: your word counts.", Role::Muted)),
+                None => lines.push(from.styled("Nothing checks it: your answer counts.", Role::Muted)),
             }
             lines
         }
@@ -176,7 +176,7 @@ fn request(from: &Sources<'_>) -> Vec<Line<'static>> {
             lines
         }
         Request::Permission { tool, command, directory, rule } => {
-            let mut lines = from.labelled("May this run, exactly so? Tool:", tool);
+            let mut lines = from.labelled("May this run, exactly as shown? Tool:", tool);
             lines.extend(from.command(command));
             lines.extend(from.labelled("In:", directory));
             lines.extend(from.labelled("Asked because of the rule:", rule));
@@ -185,7 +185,7 @@ fn request(from: &Sources<'_>) -> Vec<Line<'static>> {
         Request::Refinement { .. } => Vec::new(),
         Request::Vision { issues } => vision(from, issues),
         Request::Tampering { iteration, findings, files } => {
-            let text = format!("Iteration {iteration} turned a criterion green and changed what guards it.");
+            let text = format!("Iteration {iteration} made a criterion pass and changed files that guard it.");
             let mut lines = from.text(&text, Role::Text);
             lines.extend(from.bullets(findings, Role::Bad));
             if !files.is_empty() {
@@ -203,13 +203,16 @@ fn request(from: &Sources<'_>) -> Vec<Line<'static>> {
             let mut lines =
                 subject.as_ref().map(|item| from.labelled("All attempts are used up at:", item)).unwrap_or_default();
             lines.extend(from.text(problem, Role::Text));
-            lines.extend(from.text("Retry as it is, or write a hint: the attempts begin anew with it.", Role::Muted));
+            lines.extend(
+                from.text("Retry as it is, or write a hint: either one starts a new set of attempts.", Role::Muted),
+            );
             if subject.is_some() {
-                let words = "Split: replace the item by smaller ones in the file first. Skip: leave it for this run.";
+                let words =
+                    "Split: first replace the item with smaller ones in the file. Skip: leave it out of this run.";
                 lines.extend(from.text(words, Role::Muted));
             }
             if *parked {
-                lines.extend(from.text("Meanwhile the run goes on with other items.", Role::Muted));
+                lines.extend(from.text("Meanwhile the run continues with other items.", Role::Muted));
             }
             lines
         }
@@ -254,7 +257,7 @@ fn checked(from: &Sources<'_>) -> Vec<Line<'static>> {
     }
     let glyphs = from.theme.glyphs();
     if decision.status == DecisionStatus::Answered {
-        return vec![from.styled(format!("{} verification runs {}", glyphs.current, glyphs.cut), Role::Info)];
+        return vec![from.styled(format!("{} verification running {}", glyphs.current, glyphs.cut), Role::Info)];
     }
     let Some(check) = &decision.last_check else { return Vec::new() };
     let (end, took) = (Safe::line(&check.end.describe()), duration(check.millis));
@@ -315,14 +318,14 @@ fn ending(from: &Sources<'_>) -> Vec<Line<'static>> {
 
 fn proposal(from: &Sources<'_>, review: Option<&Review>) -> (Vec<Line<'static>>, usize) {
     let Request::Refinement { path, before, after } = &from.decision.request else { return (Vec::new(), 0) };
-    let mut lines = from.labelled("A new text for", path);
+    let mut lines = from.labelled("New text for", path);
     let Some(review) = review else {
         for digest in [before, after] {
             let text = match from.blobs.get(digest) {
                 None => "reading it".to_owned(),
                 Some(Err(why)) => format!("it cannot be read: {why}"),
                 Some(Ok(bytes)) if std::str::from_utf8(bytes).is_err() => {
-                    "it is no text, so it cannot be reviewed here: reject it, or end the run".to_owned()
+                    "it is not text, so it cannot be reviewed here: reject it, or end the run".to_owned()
                 }
                 Some(Ok(_)) => continue,
             };

@@ -10,7 +10,7 @@ use crate::machine::operator::{Decision, DecisionStatus, Operator};
 use crate::model::decision::DecisionId;
 use crate::model::safe::Safe;
 
-/// Open ones from the oldest on, then those being carried out, then closed ones from the newest on.
+/// Open ones from the oldest on, then those in progress, then closed ones from the newest on.
 pub(super) fn order(operator: &Operator) -> Vec<&Decision> {
     let of = |status| operator.decisions.iter().filter(move |decision| decision.status == status);
     of(DecisionStatus::Open).chain(of(DecisionStatus::Answered)).chain(of(DecisionStatus::Closed).rev()).collect()
@@ -49,7 +49,7 @@ fn row(decision: &Decision, scene: &Scene<'_>, theme: &Theme, columns: usize) ->
     let age = scene.since(&decision.asked_ts).map(duration).unwrap_or_default();
     let (mark, role, tail) = match decision.status {
         DecisionStatus::Open => (glyphs.current, Role::Warning, format!("waits {age}, {}", asker(decision))),
-        DecisionStatus::Answered => (glyphs.arrow_right, Role::Info, "being carried out".to_owned()),
+        DecisionStatus::Answered => (glyphs.arrow_right, Role::Info, "in progress".to_owned()),
         DecisionStatus::Closed => (glyphs.yes, Role::Muted, verdict(decision)),
     };
     let head = format!("{mark} {:<4}{:<11} ", decision.id.to_string(), decision.request.name());

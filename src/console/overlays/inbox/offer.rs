@@ -38,14 +38,14 @@ pub(super) fn offers(decision: &Decision, review: Option<&Review>) -> Vec<Offer>
             offers
         }
         Request::Tampering { .. } => {
-            vec![offer(Action::Approve, "accept: as it should be"), offer(Action::Reject, "reject")]
+            vec![offer(Action::Approve, "accept: intended"), offer(Action::Reject, "reject")]
         }
         Request::SpendLimit { .. } => vec![offer(Action::Approve, "retry")],
         Request::Stuck { subject, .. } => {
             let mut offers = vec![offer(Action::Approve, "retry"), offer(Action::WriteAnswer, "hint")];
             if subject.is_some() {
                 offers.push(offer(Action::Reject, "skip it"));
-                offers.push(offer(Action::Always, "it is split now"));
+                offers.push(offer(Action::Always, "it is split"));
             }
             offers
         }

@@ -85,7 +85,7 @@ impl Review {
     pub fn lines(&self, theme: &Theme, columns: usize) -> (Vec<Line<'static>>, usize) {
         let (taken, all) = self.counts();
         let mut head = match all {
-            0 => "The texts are equal: there is nothing to approve.".to_owned(),
+            0 => "The texts are identical: there is nothing to approve.".to_owned(),
             1 => format!("1 change, {}", if taken == 1 { "taken" } else { "left" }),
             _ => format!("{all} changes, {taken} taken"),
         };
@@ -93,7 +93,7 @@ impl Review {
             head.push_str(" (edited by you)");
         }
         if self.preview {
-            head.push_str(": the text as it would become");
+            head.push_str(": the resulting text");
         }
         let mut lines = vec![Line::from(Span::styled(head, theme.style(Role::Heading)))];
         if self.preview {
@@ -126,7 +126,7 @@ impl Review {
         let (all, theme) = (self.hunks.all(), texts.theme);
         let Some(hunk) = all.get(number) else { return };
         let taken = self.taken.get(number).copied().unwrap_or(false);
-        let (mark, word) = if taken { ("[x]", "take") } else { ("[ ]", "leave as it is") };
+        let (mark, word) = if taken { ("[x]", "take") } else { ("[ ]", "keep as is") };
         let text = format!("{mark} change {} of {}, line {}: {word}", number + 1, all.len(), hunk.before.start + 1);
         let title = Line::from(Span::styled(text, theme.style(Role::DiffHunk)));
         lines.push(picked(theme, title, number == self.cursor));
@@ -171,7 +171,7 @@ fn part<'a, 'b>(lines: &'b [&'a str], range: Range<usize>) -> &'b [&'a str] {
 }
 
 fn too_long(theme: &Theme) -> Line<'static> {
-    let text = "There is more than can be shown here: edit it to see all of it.";
+    let text = "There is more than fits here: open the editor to see all of it.";
     Line::from(Span::styled(text, theme.style(Role::Warning)))
 }
 
@@ -224,7 +224,7 @@ mod tests {
         for _ in 0..2 {
             let (lines, _) = review.lines(&Theme::plain(), 40);
             assert!(lines.len() < MOST_ROWS + 10);
-            assert!(lines.last().unwrap().to_string().contains("more than can be shown"));
+            assert!(lines.last().unwrap().to_string().contains("more than fits here"));
             review.toggle_preview();
         }
     }

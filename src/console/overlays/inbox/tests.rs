@@ -194,7 +194,7 @@ fn a_pause_goes_on_only_when_its_check_passes() {
     let mut inbox = open(&staged);
     assert_eq!(order(&staged.press(&mut inbox, KeyCode::Char('a'))), plain(Answer::Done));
     answered(&mut staged, DecisionId(1), Answer::Done);
-    assert!(staged.screen(&mut inbox, 80, 20).contains("verification runs"));
+    assert!(staged.screen(&mut inbox, 80, 20).contains("verification running"));
     assert_eq!(order(&staged.press(&mut inbox, KeyCode::Char('a'))), None, "it is answered");
     staged.happen(failed_check(DecisionId(1)));
     let cmds = staged.with(|stage| inbox.refresh(stage));
@@ -284,7 +284,7 @@ fn a_permission_shows_the_whole_command_and_takes_three_answers() {
     assert_eq!(order(&staged.press(&mut inbox, KeyCode::Char('A'))), plain(Answer::AllowAlways));
     assert_eq!(order(&staged.press(&mut inbox, KeyCode::Char('r'))), plain(Answer::Deny));
     assert_eq!(order(&staged.press(&mut inbox, KeyCode::Enter)), None, "words are no permission");
-    assert!(staged.screen(&mut inbox, 80, 20).contains("does not fit a permission"));
+    assert!(staged.screen(&mut inbox, 80, 20).contains("is not an answer to a permission"));
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn a_command_is_read_to_its_end_before_it_is_allowed() {
     for key in ['a', 'A'] {
         assert_eq!(order(&staged.press(&mut inbox, KeyCode::Char(key))), None);
     }
-    assert!(staged.screen(&mut inbox, 80, 20).contains("read it to its end first"));
+    assert!(staged.screen(&mut inbox, 80, 20).contains("read to the end first"));
     assert_eq!(order(&staged.press(&mut inbox, KeyCode::Char('r'))), plain(Answer::Deny), "no is always possible");
     staged.press(&mut inbox, KeyCode::End);
     assert!(staged.screen(&mut inbox, 80, 20).contains("rm -rf /"));
@@ -382,7 +382,7 @@ fn a_proposal_that_is_no_text_can_only_be_rejected() {
     let mut inbox = open(&staged);
     give(&staged, &mut inbox, BEFORE.as_bytes());
     give(&staged, &mut inbox, bytes);
-    assert!(staged.screen(&mut inbox, 80, 20).contains("it is no text"));
+    assert!(staged.screen(&mut inbox, 80, 20).contains("it is not text"));
     assert_eq!(order(&staged.press(&mut inbox, KeyCode::Char('a'))), None);
     assert_eq!(order(&staged.press(&mut inbox, KeyCode::Char('r'))), plain(Answer::Reject));
 }
@@ -477,7 +477,7 @@ fn it_opens_on_what_waits_and_goes_on_by_itself() {
     assert!(screen.contains("d2 permission: allow"), "what became of the last one is still there: {screen}");
     // A second press of the same key was meant for the one before.
     assert_eq!(order(&staged.press(&mut inbox, KeyCode::Char('a'))), None);
-    assert!(staged.screen(&mut inbox, 80, 20).contains("another decision: read it first"));
+    assert!(staged.screen(&mut inbox, 80, 20).contains("a different decision: read it first"));
     staged.later_ms = READING_MS;
     assert_eq!(order(&staged.press(&mut inbox, KeyCode::Char('a'))).unwrap().0, DecisionId(3));
 }
@@ -497,7 +497,7 @@ fn what_is_typed_for_one_decision_never_answers_another() {
     }
     assert!(staged.press(&mut inbox, KeyCode::Enter).cmds.is_empty());
     let screen = staged.screen(&mut inbox, 80, 20);
-    assert!(screen.contains("someone else answered while you wrote"), "{screen}");
+    assert!(screen.contains("someone else answered while you were writing"), "{screen}");
     staged.press(&mut inbox, KeyCode::Esc);
     staged.screen(&mut inbox, 80, 20);
     assert_eq!(inbox.selected, Some(DecisionId(2)));

@@ -43,10 +43,10 @@ impl Inbox {
     fn detail(&self, stage: &Stage<'_>, columns: u16) -> Detail {
         let (Some(scene), Some(decision)) = (stage.scene, self.decision(stage)) else {
             let text = [
-                "Nothing waits for you.",
+                "Nothing is waiting for you.",
                 "",
-                "Questions, permissions, things only a person can do, and proposed texts appear here. The run waits \
-                 for them without spending anything.",
+                "Questions, permissions, tasks only a person can do, and proposed texts appear here. Waiting for an \
+                 answer spends nothing.",
             ];
             let lines = text.iter().flat_map(|text| wrap(text, usize::from(columns)));
             let style = stage.theme.style(Role::Muted);
@@ -71,7 +71,7 @@ impl Inbox {
             Mode::Write(_) => return keys(&[("enter", "send"), ("alt-enter", "new line"), ("esc", "back")]),
             Mode::Note(_) => return keys(&[("enter", "keep the note"), ("alt-enter", "new line"), ("esc", "back")]),
             Mode::Editing => return keys(&[("esc", "do not wait for $EDITOR")]),
-            Mode::Interrupted => return keys(&[("esc", "go on: someone else answered while you wrote")]),
+            Mode::Interrupted => return keys(&[("esc", "continue: someone else answered while you were writing")]),
             Mode::Browse => {}
         }
         let mut keys = Keys::new();
@@ -155,9 +155,9 @@ impl Inbox {
         let layout = self.layout(area, stage);
         let waiting = stage.scene.map_or(0, |scene| scene.run.operator.open().count());
         let title = match waiting {
-            0 => "Inbox: nothing waits".to_owned(),
-            1 => "Inbox: 1 decision waits".to_owned(),
-            count => format!("Inbox: {count} decisions wait"),
+            0 => "Inbox: nothing waiting".to_owned(),
+            1 => "Inbox: 1 decision waiting".to_owned(),
+            count => format!("Inbox: {count} decisions waiting"),
         };
         layout.sheet.draw(frame, theme, &title, &self.keys(stage));
         self.draw_list(frame, &layout, stage);

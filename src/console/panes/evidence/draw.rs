@@ -103,7 +103,7 @@ impl EvidencePane {
         };
         match &opened.reading {
             Reading::Asked => say(frame, " Reading ...", Role::Muted),
-            Reading::Failed(why) => say(frame, &format!(" It cannot be read: {why}"), Role::Warning),
+            Reading::Failed(why) => say(frame, &format!(" Cannot be read: {why}"), Role::Warning),
             Reading::There(Content::Text(document)) if document.is_empty() => say(frame, " It is empty.", Role::Muted),
             Reading::There(Content::Text(document)) => document.view(frame, below, theme, focused),
             Reading::There(Content::Patch(diff)) if diff.is_empty() => say(frame, " It is empty.", Role::Muted),

@@ -132,7 +132,7 @@ fn a_file_that_cannot_be_read_says_why() {
     let cmds = bench.pane.refresh(&scene(&bench.state, &theme));
     let [Cmd::Load(Load::Evidence(path))] = cmds.as_slice() else { panic!("{cmds:?}") };
     bench.pane.take(&Loaded::Evidence(path.clone(), Err(Safe::line("no such file"))));
-    assert!(bench.draw(&theme, 80, 20).contains("cannot be read: no such file"));
+    assert!(bench.draw(&theme, 80, 20).contains("Cannot be read: no such file"));
 }
 
 #[test]

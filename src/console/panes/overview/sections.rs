@@ -116,8 +116,7 @@ impl View<'_> {
                 widget::clip_line(scene.theme, Line::from(self.span(text, Role::Bad)), usize::from(pen.width())),
             );
             if pen.height() > 1 {
-                let next =
-                    "`nightloop status` says how it is; `nightloop resume` goes on, `nightloop attach` looks again.";
+                let next = "`nightloop status` shows its state, `nightloop resume` continues it, `nightloop attach` reconnects.";
                 pen.line(
                     0,
                     1,
@@ -171,18 +170,18 @@ impl View<'_> {
         }
         if let Some(Pause::Requested { by }) = &operator.pause {
             return Line::from(
-                self.span(format!("pauses after this step, asked by {}", Safe::line(by)), Role::Warning),
+                self.span(format!("pausing after this step, asked by {}", Safe::line(by)), Role::Warning),
             );
         }
         if let Some(by) = &operator.stop_after_iteration {
             return Line::from(
-                self.span(format!("stops after this iteration, asked by {}", Safe::line(by)), Role::Warning),
+                self.span(format!("stopping after this iteration, asked by {}", Safe::line(by)), Role::Warning),
             );
         }
         let queued = operator.queued().count();
         if queued > 0 {
             return Line::from(
-                self.span(format!("{queued} of your words wait for the next agent call"), Role::Operator),
+                self.span(format!("{queued} of your messages wait for the next agent call"), Role::Operator),
             );
         }
         let goal = Safe::line(run.loop_file().goal.as_deref().unwrap_or("no goal is declared"));

@@ -94,7 +94,7 @@ fn at_start(run: &RunState, criterion: &Criterion) -> (RowStatus, String) {
         None if criterion.is_judged() => (RowStatus::NotJudged, "the skeptic judges it in each iteration".to_owned()),
         None => {
             let tried = run.playbook().way_out_tried(run).filter(|_| criterion.proof.is_the_way_out());
-            (RowStatus::NotJudged, tried.map_or("its check did not run yet", |(_, words)| words).to_owned())
+            (RowStatus::NotJudged, tried.map_or("its check has not run yet", |(_, words)| words).to_owned())
         }
     }
 }

@@ -93,6 +93,6 @@ fn every_way_to_end_gives_the_terminal_back() {
 #[test]
 fn a_panic_gives_the_terminal_back_and_then_tells() {
     let seen = check_end("panic");
-    assert!(seen.contains("nightloop: a fault of the program itself"), "{seen}");
+    assert!(seen.contains("nightloop: internal error at"), "{seen}");
     assert!(seen.contains("quoted: ⟨U+202E⟩"), "{seen}");
 }
