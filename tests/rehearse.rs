@@ -53,20 +53,21 @@ fn a_recorded_run_plays_back_with_the_same_replies() {
     ]);
     let case = Case::two_steps().turns("scout", 0, scout);
     let cassette = case.bench.dir.path().join("night.cassette");
-    let ended: Ended =
-        case.written().command(&["run", "--headless", "--record"]).arg(&cassette).output().unwrap().into();
+    let bench = case.written();
+    let ended: Ended = bench.command(&["run", "--headless", "--record"]).arg(&cassette).output().unwrap().into();
     ended.expect(0);
-    let recorded = replies(&case.bench);
+    let recorded = replies(&bench);
     assert!(recorded.len() >= 8, "{recorded:?}");
 
     let agent = json!({"model": {"backend": "rehearsal", "script": cassette}});
     let second = Case::two_steps().declare("agents", agent);
-    second.written().nightloop(&["run", "--headless"]).expect(0);
-    assert_eq!(replies(&second.bench), recorded, "the digests of the replies");
-    assert_eq!(data(&second.bench, "llm.failed").len(), 2, "the faults were recorded, too");
+    let second = second.written();
+    second.nightloop(&["run", "--headless"]).expect(0);
+    assert_eq!(replies(&second), recorded, "the digests of the replies");
+    assert_eq!(data(&second, "llm.failed").len(), 2, "the faults were recorded, too");
 
     // A second recording does not overwrite the first.
-    let again: Ended = second.bench.command(&["run", "--headless", "--record"]).arg(&cassette).output().unwrap().into();
+    let again: Ended = second.command(&["run", "--headless", "--record"]).arg(&cassette).output().unwrap().into();
     let again = again.expect(64);
     assert!(again.stderr.contains("a cassette is never overwritten"), "{}", again.stderr);
 }
@@ -87,27 +88,27 @@ fn a_rehearsal_changes_nothing_and_tells_how_it_would_end() {
         .file("big", "not copied")
         .declare("agents", json!({"one": agent, "two": agent}))
         .declare("roles", json!({"skeptic": "two"}));
-    case.written();
-    fs::remove_file(case.bench.workspace.join("rehearsal.yaml")).unwrap();
-    let before = digests(case.bench.dir.path());
-    let told = rehearse(&case.bench, &[]);
-    assert_eq!(digests(case.bench.dir.path()), before, "neither workspace nor state nor home");
+    let bench = case.written();
+    fs::remove_file(bench.workspace.join("rehearsal.yaml")).unwrap();
+    let before = digests(bench.dir.path());
+    let told = rehearse(&bench, &[]);
+    assert_eq!(digests(bench.dir.path()), before, "neither workspace nor state nor home");
     assert_eq!(told["status"], "EXIT_BLOCKED", "{told}");
     assert_eq!(told["exit_code"], 1, "{told}");
     assert_eq!(told["waiting_for_you"], json!([]), "{told}");
     assert!(told["model_calls"].as_u64().unwrap() >= 3, "{told}");
     let checks = told["checks"].as_array().unwrap();
     assert!(checks.iter().any(|check| check["result"].as_str().unwrap().contains("exit")), "{told}");
-    let lines = case.bench.nightloop(&["rehearse"]).expect(0).stdout;
+    let lines = bench.nightloop(&["rehearse"]).expect(0).stdout;
     assert!(lines.starts_with("rehearsed: this loop would end with EXIT_BLOCKED"), "{lines}");
 }
 
 #[test]
 fn each_fault_leads_where_the_engine_says() {
     let case = Case::two_steps();
-    case.written();
-    let script = case.bench.dir.path().join("script.yaml");
-    fs::rename(case.bench.workspace.join("rehearsal.yaml"), &script).unwrap();
+    let bench = case.written();
+    let script = bench.dir.path().join("script.yaml");
+    fs::rename(bench.workspace.join("rehearsal.yaml"), &script).unwrap();
     let script = script.to_str().unwrap();
     for (fault, status, words) in [
         ("429@2", "EXIT_CONVERGED", "rate_limited: would wait 30 s and retry"),
@@ -121,7 +122,7 @@ fn each_fault_leads_where_the_engine_says() {
         ("spend-limit@1", "EXIT_BLOCKED", "spend_limit: no retry"),
         ("context-full@2", "", "model_context_window_exceeded"),
     ] {
-        let told = rehearse(&case.bench, &["--script", script, "--fault", fault]);
+        let told = rehearse(&bench, &["--script", script, "--fault", fault]);
         let led = told["faults"][0]["led_to"].to_string();
         assert!(led.replace("\\\"", "\"").contains(words), "{fault}: {told:#}");
         assert!(told["faults"][0]["struck"].is_string(), "{fault}: {told:#}");
@@ -134,10 +135,10 @@ fn each_fault_leads_where_the_engine_says() {
             "{told:#}"
         );
     }
-    let late = rehearse(&case.bench, &["--script", script, "--fault", "cut@99"]);
+    let late = rehearse(&bench, &["--script", script, "--fault", "cut@99"]);
     assert_eq!(late["faults"][0]["struck"], Value::Null, "{late:#}");
     let places = |seed: &str| {
-        let told = rehearse(&case.bench, &["--script", script, "--fault", "529", "--fault", "500", "--seed", seed]);
+        let told = rehearse(&bench, &["--script", script, "--fault", "529", "--fault", "500", "--seed", seed]);
         (told["faults"].clone(), told["seed"].clone())
     };
     assert_eq!(places("7").1, json!(7));
@@ -148,8 +149,8 @@ fn each_fault_leads_where_the_engine_says() {
 fn what_a_person_would_be_asked_is_told() {
     let rules = json!({"ask": ["shell(touch *)"]});
     let case = Case::two_steps().declare("permissions", rules).solver(0, [sh("touch x"), write("y", "1")]);
-    case.written();
-    let told = rehearse(&case.bench, &["--script", case.bench.workspace.join("rehearsal.yaml").to_str().unwrap()]);
+    let bench = case.written();
+    let told = rehearse(&bench, &["--script", bench.workspace.join("rehearsal.yaml").to_str().unwrap()]);
     assert_eq!(told["waiting_for_you"], json!(["permission: bash touch x"]), "{told:#}");
 }
 
@@ -174,7 +175,8 @@ fn the_doctor_finds_what_would_fail_and_shows_no_key() {
         )
         .declare("budget", json!({"max_cost_usd": "1.00"}))
         .file("key.txt", key);
-    let ended: Ended = case.written().command(&["doctor"]).env("ANTHROPIC_API_KEY", key).output().unwrap().into();
+    let bench = case.written();
+    let ended: Ended = bench.command(&["doctor"]).env("ANTHROPIC_API_KEY", key).output().unwrap().into();
     let ended = ended.expect(1);
     for line in [
         "✓  agent env: a key from the variable ANTHROPIC_API_KEY",
@@ -189,23 +191,23 @@ fn the_doctor_finds_what_would_fail_and_shows_no_key() {
     }
     assert!(!ended.stdout.contains(key) && !ended.stderr.contains(key), "{}", ended.stdout);
 
-    let sound = Case::two_steps();
-    sound.written().nightloop(&["doctor"]).expect(0);
-    let config = sound.bench.dir.path().join("config");
+    let sound = Case::two_steps().written();
+    sound.nightloop(&["doctor"]).expect(0);
+    let config = sound.dir.path().join("config");
     fs::create_dir_all(config.join("prompts")).unwrap();
     fs::write(config.join("prompts/scout.md"), "---\nvariables: [x]\n---\n{{ x }}").unwrap();
     for arguments in [&["doctor"][..], &["run", "--headless"]] {
-        let mut command = sound.bench.command(arguments);
+        let mut command = sound.command(arguments);
         let ended: Ended = command.env("NIGHTLOOP_CONFIG_DIR", &config).output().unwrap().into();
         let said = format!("{}{}", ended.stdout, ended.stderr);
         assert!(said.contains("scout.md: there is no variable `x`"), "{said}");
         assert_ne!(ended.code, 0);
     }
     fs::write(config.join("prompts/scout.md"), "---\nvariables: []\n---\nOnly look.").unwrap();
-    let mut command = sound.bench.command(&["run", "--headless"]);
+    let mut command = sound.command(&["run", "--headless"]);
     let ended: Ended = command.env("NIGHTLOOP_CONFIG_DIR", &config).output().unwrap().into();
     ended.expect(0);
-    let started = data(&sound.bench, "agent.started");
+    let started = data(&sound, "agent.started");
     assert_eq!(started[0]["system"], Digest::of(b"Only look.").to_string().as_str(), "{}", started[0]);
 }
 
@@ -255,7 +257,8 @@ fn the_doctor_judges_as_the_engine_does() {
             "local": local, "known": known, "alone": claude(json!([])), "told": claude(json!(["ANTHROPIC_API_KEY"])),
         }),
     );
-    let mut command = case.written().command(&["doctor", "--online"]);
+    let bench = case.written();
+    let mut command = bench.command(&["doctor", "--online"]);
     let ended: Ended = command.env("ANTHROPIC_API_KEY", key).env("OPENAI_API_KEY", key).output().unwrap().into();
     for line in [
         "✓  agent known: the price of claude-opus-5-5 is known",
@@ -310,8 +313,9 @@ fn items_and_microloops_are_rehearsed_with_our_own_script() {
 #[test]
 fn our_own_words_around_the_capsule_are_few() {
     let case = Case::two_steps();
-    case.written().nightloop(&["run", "--headless"]).expect(0);
-    let run = case.bench.run_dir();
+    let bench = case.written();
+    bench.nightloop(&["run", "--headless"]).expect(0);
+    let run = bench.run_dir();
     let blob = |digest: &Value| {
         let name = digest.as_str().unwrap().trim_start_matches("sha256:").to_owned();
         let mut left = vec![run.join("blobs")];
@@ -326,7 +330,7 @@ fn our_own_words_around_the_capsule_are_few() {
         }
         panic!("no blob {name}");
     };
-    for started in data(&case.bench, "agent.started") {
+    for started in data(&bench, "agent.started") {
         let message: Value = serde_json::from_slice(&blob(&started["message"])).unwrap();
         let text = message["content"].as_str().unwrap();
         // The capsule, the report of the role before, diff and results are not ours; the words between them are.

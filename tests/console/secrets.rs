@@ -89,9 +89,7 @@ fn trap(asks: bool) -> Trap {
         .turns("skeptic", 0, skeptic)
         .solver(0, [sh("env"), sh(LOOK), sh(&format!("echo {KEY}")), sh(&leak), write("words.txt", KEY)])
         .solver(1, [sh("cat token.txt; cp leak.txt again.txt; rm leak.txt")]);
-    let script = case.written().workspace.join("rehearsal.yaml");
-    let played = Script::parse(&fs::read_to_string(&script).unwrap(), "script").unwrap();
-    fs::remove_file(&script).unwrap();
+    let played = Script::parse(&case.script().to_string(), "script").unwrap();
     let (server, serving) = serve(played);
     let agent = json!({"backend": "anthropic", "model": "canary-model", "base_url": server.base_url()});
     let case = case.declare("agents", json!({"model": agent}));

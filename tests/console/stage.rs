@@ -57,13 +57,12 @@ impl Stage {
 
     /// The loop of a case.
     pub fn of(case: Case) -> Self {
-        case.written();
-        Self::on(case.bench)
+        Self::on(case.written())
     }
 
     /// Puts another case's script into this workspace.
     pub fn play(&self, case: &Case) {
-        fs::copy(case.written().workspace.join("rehearsal.yaml"), self.path("rehearsal.yaml")).unwrap();
+        fs::write(self.path("rehearsal.yaml"), case.script().to_string()).unwrap();
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

@@ -6,19 +6,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+pub use crate::support::wait_until;
 use crate::support::{Bench, Ended};
 
 const LOOP: &str = include_str!("fixture/loop.yaml");
 const SCRIPT: &str = include_str!("fixture/rehearsal.yaml");
 const NORTHSTAR: &str = include_str!("fixture/NORTHSTAR.md");
 const CHECK: &str = include_str!("fixture/check.sh");
-/// A condition that has not come true by then never will.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Three iterations to EXACT. The log of effects is ignored by git, so that it is no artifact.
 pub fn small() -> Bench {
@@ -91,16 +89,6 @@ steps:
               open_questions: []
 "#
     )
-}
-
-/// Polls until `condition` holds; fails with its description if it never does.
-#[track_caller]
-pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !condition() {
-        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// Takes cases from a list on two threads; all failures are told at the end.

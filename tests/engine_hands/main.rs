@@ -15,18 +15,18 @@
 mod support;
 
 #[path = "../durability/harness.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 mod harness;
 
 // The small worlds of the other suites.
 #[path = "../passes/case.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 mod passes;
 #[path = "../golden/case.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 mod swarm;
 #[path = "../value/case.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 mod value;
 
 mod canary;

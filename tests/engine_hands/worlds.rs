@@ -67,8 +67,7 @@ fn swarm() -> Bench {
         .turns("solver", 0, json!([wait, work]))
         .solver(1, [swarm::write("b", "1\n")])
         .file(PRODUCT, "as it was\n");
-    case.written();
-    case.bench
+    case.written()
 }
 
 /// The first attempt at an item fails, so that everything is written that is written about failures.

@@ -5,46 +5,35 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::ops::Deref;
+use std::path::PathBuf;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::support::{Bench, Ended};
+use crate::support::case::{Case as Common, processes_in, with};
+pub use crate::support::case::{Ran, Running, argv, call, sh, write};
+use crate::support::{Bench, wait_until};
 
 const NORTHSTAR: &str =
     "# Northstar\n\n| id | Metric | Current | Target |\n|---|---|---|---|\n| vc-1 | steps | 0 | 100 |\n";
 /// How many iterations the script knows.
 const SCRIPTED: u32 = 8;
-/// Nothing here takes this long; a test that waits longer has failed.
-const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A tool call of the scripted model.
-pub fn call(tool: &str, input: Value) -> Value {
-    json!({"tool": tool, "input": input})
-}
-
-pub fn write(path: &str, content: &str) -> Value {
-    call("write_file", json!({"path": path, "content": content}))
-}
-
-pub fn sh(command: &str) -> Value {
-    call("bash", json!({"command": command}))
-}
-
-/// A command line that the engine runs through the shell.
-pub fn argv(script: &str) -> Value {
-    json!(["sh", "-c", script])
-}
-
+/// A run of the swarm: what each role does by iteration.
 pub struct Case {
-    pub bench: Bench,
-    declared: Map<String, Value>,
+    common: Common,
     turns: BTreeMap<(&'static str, u32), Value>,
     work: BTreeMap<u32, Vec<Value>>,
     verdicts: BTreeMap<u32, Value>,
     moves: bool,
+}
+
+impl Deref for Case {
+    type Target = Common;
+
+    fn deref(&self) -> &Common {
+        &self.common
+    }
 }
 
 impl Case {
@@ -56,11 +45,9 @@ impl Case {
             "acceptance_criteria": [],
             "halting_certificates": ["EXACT"],
             "northstar": {"measure": {"vc-1": argv("cat metric 2>/dev/null || echo 0")}},
-            "agents": {"model": {"backend": "rehearsal", "script": "rehearsal.yaml"}},
         });
         Self {
-            bench: Bench::in_memory().file("NORTHSTAR.md", NORTHSTAR),
-            declared: declared.as_object().unwrap().clone(),
+            common: Common::of(&declared).file("NORTHSTAR.md", NORTHSTAR),
             turns: BTreeMap::new(),
             work: BTreeMap::new(),
             verdicts: BTreeMap::new(),
@@ -77,24 +64,29 @@ impl Case {
             .solver(1, [write("b", "1\n")])
     }
 
-    pub fn declare(mut self, key: &str, value: Value) -> Self {
-        self.declared.insert(key.to_owned(), value);
-        self
+    fn map(self, change: impl FnOnce(Common) -> Common) -> Self {
+        Self { common: change(self.common), ..self }
     }
 
-    pub fn without(mut self, key: &str) -> Self {
-        self.declared.remove(key);
-        self
+    pub fn declare(self, key: &str, value: Value) -> Self {
+        self.map(|case| case.declare(key, value))
     }
 
-    fn criterion(mut self, criterion: Value) -> Self {
-        self.declared["acceptance_criteria"].as_array_mut().unwrap().push(criterion);
-        self
+    pub fn without(self, key: &str) -> Self {
+        self.map(|case| case.without(key))
+    }
+
+    pub fn file(self, name: &str, content: &str) -> Self {
+        self.map(|case| case.file(name, content))
+    }
+
+    fn criterion(self, criterion: Value) -> Self {
+        self.map(|case| case.criterion(criterion))
     }
 
     /// A criterion that a shell script checks.
     pub fn check(self, id: &str, script: &str) -> Self {
-        self.criterion(json!({"id": id, "text": format!("{id} holds."), "check": argv(script)}))
+        self.map(|case| case.check(id, script))
     }
 
     /// A criterion with a check of its own form.
@@ -116,11 +108,6 @@ impl Case {
             self.work.entry(number).or_default().push(write("residual", &format!("{value}\n")));
         }
         self.residual("cat residual").file("residual", "100\n")
-    }
-
-    pub fn file(mut self, name: &str, content: &str) -> Self {
-        self.bench = self.bench.file(name, content);
-        self
     }
 
     /// More work for the solver in one iteration; its report follows by itself.
@@ -169,47 +156,46 @@ impl Case {
 
     /// The script of the model.
     pub fn script(&self) -> Value {
-        let mut steps = Vec::new();
-        for iteration in 0..SCRIPTED {
-            for role in ["scout", "solver", "skeptic"] {
-                let own = self.turns.get(&(role, iteration)).cloned();
-                let turns = own.unwrap_or_else(|| self.default_turns(role, iteration));
-                steps.push(json!({"role": role, "iteration": iteration, "turns": turns}));
-            }
-        }
-        json!({"rehearsal": 1, "model": "rehearsal-1", "steps": steps})
+        json!({"rehearsal": 1, "model": "rehearsal-1", "steps": self.all_turns()})
     }
 
-    /// Writes loop.yaml and rehearsal.yaml. JSON is YAML too.
-    pub fn written(&self) -> &Bench {
-        let put = |name: &str, value: &Value| {
-            fs::write(self.bench.workspace.join(name), serde_json::to_string_pretty(value).unwrap()).unwrap();
+    fn all_turns(&self) -> Vec<Value> {
+        let roles = ["scout", "solver", "skeptic"];
+        let calls = (0..SCRIPTED).flat_map(|iteration| roles.map(|role| (role, iteration)));
+        let step = |(role, iteration)| {
+            let own = self.turns.get(&(role, iteration)).cloned();
+            let turns = own.unwrap_or_else(|| self.default_turns(role, iteration));
+            json!({"role": role, "iteration": iteration, "turns": turns})
         };
-        put("loop.yaml", &Value::Object(self.declared.clone()));
-        put("rehearsal.yaml", &self.script());
-        &self.bench
+        calls.map(step).collect()
+    }
+
+    fn scripted(self) -> Common {
+        let steps = self.all_turns();
+        Common { steps, ..self.common }
+    }
+
+    pub fn written(self) -> Bench {
+        self.scripted().written()
     }
 
     pub fn run(self) -> Ran {
-        let ended = self.written().nightloop(&["run", "--headless"]);
-        Ran { bench: self.bench, ended }
+        self.scripted().run()
     }
 
     /// Runs with one more environment variable.
     pub fn run_with(self, name: &str, value: &str) -> Ran {
-        let ended = self.written().command(&["run", "--headless"]).env(name, value).output().unwrap().into();
-        Ran { bench: self.bench, ended }
+        self.scripted().run_with(name, value)
     }
 
     /// Starts the run and does not wait for it.
     pub fn start(self) -> Running {
-        self.written();
-        Running::of(self.bench, &["run", "--headless"])
+        self.scripted().start()
     }
 
     /// Puts this case's script into the workspace of a run that was made by another one.
-    pub fn replace_script(&self, ran: &Ran) {
-        fs::write(ran.bench.workspace.join("rehearsal.yaml"), self.script().to_string()).unwrap();
+    pub fn replace_script(self, ran: &Ran) {
+        self.scripted().write_script(&ran.bench);
     }
 }
 
@@ -219,49 +205,17 @@ pub fn solver_report(action: &str) -> Value {
 
 pub fn skeptic_report(iteration: u32, fields: Option<&Value>) -> Value {
     let question = format!("What is left after iteration {iteration}?");
-    let mut report = json!({"status": "FAIL", "succeeded": [], "failed": [], "open_questions": [question]});
-    for (key, value) in fields.and_then(Value::as_object).into_iter().flatten() {
-        report[key] = value.clone();
-    }
-    call("submit_skeptic_report", report)
-}
-
-/// A run that has ended.
-pub struct Ran {
-    pub bench: Bench,
-    pub ended: Ended,
+    let report = json!({"status": "FAIL", "succeeded": [], "failed": [], "open_questions": [question]});
+    call("submit_skeptic_report", with(report, fields.unwrap_or(&Value::Null)))
 }
 
 impl Ran {
-    pub fn resume(self) -> Self {
-        let ended = self.bench.nightloop(&["resume"]);
-        Self { bench: self.bench, ended }
-    }
-
-    pub fn report(&self) -> Value {
-        self.bench.evidence("halting_report.json")
-    }
-
     pub fn exit(&self) -> Value {
         self.bench.evidence("exit.json")
     }
 
-    pub fn detail(&self) -> String {
-        self.report()["detail"].as_str().unwrap().to_owned()
-    }
-
-    pub fn text(&self, path: &str) -> String {
-        let path = self.bench.workspace.join(path);
-        fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
-    }
-
     pub fn agents_md(&self) -> String {
         self.text("AGENTS.md")
-    }
-
-    /// The data of every event of one kind.
-    pub fn events(&self, kind: &str) -> Vec<Value> {
-        self.bench.events().into_iter().filter(|(name, _)| name == kind).map(|(_, data)| data).collect()
     }
 
     /// The announced calls of one tool.
@@ -270,29 +224,10 @@ impl Ran {
     }
 }
 
-/// A run that goes on while the test looks at it.
-pub struct Running {
-    pub bench: Bench,
-    child: Child,
-}
-
 impl Running {
-    pub fn of(bench: Bench, arguments: &[&str]) -> Self {
-        let mut command = bench.command(arguments);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        Self { bench, child }
-    }
-
-    /// Ends the engine as a crash would.
-    pub fn killed(mut self) -> Bench {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-        self.bench
-    }
-
     /// Waits until a decision of this name waits for its answer.
     pub fn wait_for_decision(&self, id: &str) {
-        wait_until(|| {
+        wait_until("it is asked", || {
             let inbox = self.bench.nightloop(&["inbox"]);
             inbox.code == 0 && inbox.stdout.split_whitespace().any(|word| word == id)
         });
@@ -301,7 +236,9 @@ impl Running {
     /// Waits until a process with exactly this command line works in the workspace. A shell that will start it
     /// later has the words in its own command line too.
     pub fn wait_for_process(&self, command: &str) {
-        wait_until(|| processes_in(&self.bench.workspace).iter().any(|(_, line)| line.trim_end() == command));
+        wait_until("the process is there", || {
+            processes_in(&self.bench.workspace).iter().any(|(_, line)| line.trim_end() == command)
+        });
     }
 
     /// Waits until the journal holds an event of this kind.
@@ -310,44 +247,14 @@ impl Running {
         let text = |path: PathBuf| fs::read_to_string(path).unwrap_or_default();
         let files = |dir: PathBuf| fs::read_dir(dir).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
         let runs = self.bench.state.join("runs");
-        wait_until(|| {
+        wait_until("the event is there", || {
             files(runs.clone()).flat_map(|run| files(run.join("journal"))).any(|path| text(path).contains(&mark))
         });
     }
-
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    pub fn wait(self) -> Ran {
-        let ended = self.child.wait_with_output().unwrap().into();
-        Ran { bench: self.bench, ended }
-    }
-}
-
-#[track_caller]
-pub fn wait_until(condition: impl Fn() -> bool) {
-    let since = Instant::now();
-    while !condition() {
-        assert!(since.elapsed() < PATIENCE, "waited in vain");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Processes whose working directory is `dir`: (pid, command line).
-pub fn processes_in(dir: &Path) -> Vec<(PathBuf, String)> {
-    let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
-    processes
-        .filter(|path| fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd == dir))
-        .map(|path| {
-            let line = fs::read(path.join("cmdline")).unwrap_or_default();
-            (path, String::from_utf8_lossy(&line).replace('\0', " "))
-        })
-        .collect()
 }
 
 /// Nothing that the run started is left.
 #[track_caller]
 pub fn no_survivor(ran: &Ran) {
-    wait_until(|| processes_in(&ran.bench.workspace).is_empty());
+    wait_until("nothing is left", || processes_in(&ran.bench.workspace).is_empty());
 }

@@ -155,7 +155,7 @@ fn a_critical_call_is_asked_about_every_time() {
         events.iter().filter(|(kind, _)| kind == "decision.asked").count()
     };
     // Planting the file blocks the run as well; whichever question comes, it is a new one.
-    crate::case::wait_until(|| asked() == 2);
+    crate::support::wait_until("it asks twice", || asked() == 2);
     running.bench.nightloop(&["stop"]).expect(0);
     let ran = running.wait();
     let requests: Vec<Value> = ran.events("decision.asked").into_iter().map(|data| data["request"].clone()).collect();

@@ -86,7 +86,7 @@ fn a_rate_limit_is_waited_out() {
         .output()
         .unwrap()
         .into();
-    let ran = Ran { bench: case.bench, ended };
+    let ran = Ran { bench, ended };
     check(&ran, &exact());
     let failed = ran.events("llm.failed");
     assert_eq!(failed[0]["class"], "rate_limited", "{failed:?}");
@@ -115,7 +115,7 @@ fn a_silent_program_is_ended_with_everything_it_started() {
     let bench = case.written();
     let mut command = bench.command(&["run", "--headless"]);
     let ended = command.env("FAKE_FAULT", "silent").env("FAKE_FAULT_ONCE", &once).output().unwrap().into();
-    let ran = Ran { bench: case.bench, ended };
+    let ran = Ran { bench, ended };
     check(&ran, &exact());
     assert!(ran.events("llm.failed")[0]["message"].as_str().unwrap().contains("wrote nothing"));
     no_survivor(&ran);
@@ -214,13 +214,14 @@ fn a_pipe_in_a_strangers_hand_does_not_hold_the_run() {
 #[test]
 fn a_run_killed_in_a_programs_turn_starts_the_turn_again() {
     let (case, once) = once_faulty("plain", json!({"env": ["FAKE_FAULT", "FAKE_FAULT_ONCE"]}));
-    let mut command = case.written().command(&["run", "--headless"]);
+    let bench = case.written();
+    let mut command = bench.command(&["run", "--headless"]);
     let mut child = command.env("FAKE_FAULT", "silent").env("FAKE_FAULT_ONCE", &once).spawn().unwrap();
-    crate::case::wait_until(|| once.exists());
+    crate::support::wait_until("it ran once", || once.exists());
     child.kill().unwrap();
     child.wait().unwrap();
-    let ended = case.bench.command(&["resume"]).output().unwrap().into();
-    let ran = Ran { bench: case.bench, ended };
+    let ended = bench.command(&["resume"]).output().unwrap().into();
+    let ran = Ran { bench, ended };
     check(&ran, &exact());
     let requested = ran.events("llm.requested");
     assert_eq!(requested.len(), 4, "one of them twice: {requested:?}");

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::case::{Case, Ran, Running, no_survivor, sh, solver_report, wait_until, write};
+use crate::case::{Case, Ran, Running, no_survivor, sh, solver_report, write};
 use crate::sealed::{Expect, check};
+use crate::support::wait_until;
 
 /// `two_steps`, but that the solver sleeps before it works. It works in a message of its own: what follows a call
 /// that was cut in the same message is not executed.
@@ -163,5 +164,5 @@ fn a_run_in_progress_is_incomplete_and_owned() {
     running.bench.nightloop(&["stop"]).expect(0);
     let ran = running.wait();
     check(&ran, &Expect::stopped(4, &[]));
-    wait_until(|| ran.bench.run_dir().join("seal.json").exists());
+    wait_until("the seal is there", || ran.bench.run_dir().join("seal.json").exists());
 }

@@ -279,10 +279,10 @@ fn a_house_certificate_and_the_systems_proxy_are_honoured() {
     let ca = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/tls/ca.pem");
     let agent = json!({"backend": "anthropic", "model": "m", "base_url": "https://model.example", "ca_file": ca});
     let run = |agent: &Value, variables: &[(&str, String)]| {
-        let case = case().declare("agents", json!({"model": agent}));
-        let mut command = case.written().command(&["run", "--headless"]);
+        let bench = case().declare("agents", json!({"model": agent})).written();
+        let mut command = bench.command(&["run", "--headless"]);
         command.envs(variables.iter().map(|(name, value)| (*name, value.as_str())));
-        Ran { ended: command.output().unwrap().into(), bench: case.bench }
+        Ran { ended: command.output().unwrap().into(), bench }
     };
     let through = ("HTTPS_PROXY", format!("http://127.0.0.1:{proxy}"));
     let ran = run(&agent, std::slice::from_ref(&through));

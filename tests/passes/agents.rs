@@ -156,7 +156,7 @@ fn a_file_that_a_critic_deleted_comes_back() {
 fn a_critic_of_an_item_that_changes_files_is_not_heard_and_stops_the_run() {
     let case = Case::prd(&["A", "B"]);
     let ran = case.program_critic("echo more >> a.txt", &content("a.txt")).run();
-    let ran = ran.expect(1).is("EXIT_BLOCKED", "INVARIANT_VIOLATION");
+    let ran = ran.ends(1).is("EXIT_BLOCKED", "INVARIANT_VIOLATION");
     assert_eq!(ran.verdicts(), ["DISCARDED"]);
     assert!(ran.passing().is_empty() && ran.flipped().is_empty());
 }

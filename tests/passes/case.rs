@@ -4,26 +4,11 @@
 //! that, and the critic finds that all is well.
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::harness::wait_until;
-use crate::support::{Bench, Ended};
-
-/// A tool call of the scripted model.
-pub fn call(tool: &str, input: Value) -> Value {
-    json!({"tool": tool, "input": input})
-}
-
-pub fn write(path: &str, content: &str) -> Value {
-    call("write_file", json!({"path": path, "content": content}))
-}
-
-pub fn sh(command: &str) -> Value {
-    call("bash", json!({"command": command}))
-}
+use crate::support::Bench;
+pub use crate::support::case::{Case, Ran, call, held, sh, write};
 
 /// The author's report; a retry says what is different.
 pub fn report(retry: Option<&str>) -> Value {
@@ -89,15 +74,9 @@ pub fn file_of(id: &str) -> String {
     format!("{}.txt", id.to_lowercase())
 }
 
-pub struct Case {
-    pub bench: Bench,
-    pub declared: Map<String, Value>,
-    steps: Vec<Value>,
-}
-
 impl Case {
-    fn new(playbook: &str) -> Self {
-        let declared = json!({
+    fn passes(playbook: &str) -> Self {
+        Self::of(&json!({
             "spec": "1.0",
             "playbook": playbook,
             "goal": "What is asked for is there.",
@@ -106,17 +85,14 @@ impl Case {
             ],
             "halting_certificates": ["EXACT"],
             "budget": {"max_iterations": 20},
-            "agents": {"model": {"backend": "rehearsal", "script": "rehearsal.yaml"}},
-        });
-        let declared = declared.as_object().unwrap().clone();
-        Self { bench: Bench::in_memory(), declared, steps: Vec::new() }
+        }))
     }
 
     /// Items in this order, each with its own check.
     pub fn prd(ids: &[&str]) -> Self {
         let items: Vec<Value> = ids.iter().map(|id| item(id)).collect();
         let text = serde_json::to_string_pretty(&json!({"project": "small", "userStories": items})).unwrap() + "\n";
-        let mut case = Self::new("prd").file("prd.json", &text).file(".gitignore", "effects.log\n");
+        let mut case = Self::passes("prd").file("prd.json", &text).file(".gitignore", "effects.log\n");
         for id in ids {
             let (check, file) = (format!("grep -q {id} {0} || {{ cat {0}; exit 1; }}", file_of(id)), file_of(id));
             case = case.prd_item(id, json!({"check": ["sh", "-c", check]}));
@@ -128,25 +104,7 @@ impl Case {
 
     /// A microloop: `a.txt` has to have the word A.
     pub fn micro() -> Self {
-        Self::new("micro").check("word", "grep -q A a.txt || { cat a.txt; exit 1; }")
-    }
-
-    pub fn declare(mut self, key: &str, value: Value) -> Self {
-        self.declared.insert(key.to_owned(), value);
-        self
-    }
-
-    pub fn check(mut self, id: &str, script: &str) -> Self {
-        let check = json!({"id": id, "text": format!("{id} holds."), "check": ["sh", "-c", script]});
-        self.declared["acceptance_criteria"].as_array_mut().unwrap().push(check);
-        self
-    }
-
-    /// A part of `prd:` or `micro:`.
-    pub fn set(mut self, key: &str, value: Value) -> Self {
-        let playbook = self.declared["playbook"].as_str().unwrap().to_owned();
-        self.declared.entry(playbook).or_insert_with(|| json!({}))[key] = value;
-        self
+        Self::passes("micro").check("word", "grep -q A a.txt || { cat a.txt; exit 1; }")
     }
 
     pub fn prd_item(mut self, id: &str, fields: Value) -> Self {
@@ -161,25 +119,16 @@ impl Case {
         self.declare("sandbox", json!({"mode": "off"}))
     }
 
-    pub fn file(mut self, name: &str, content: &str) -> Self {
-        self.bench = self.bench.file(name, content);
-        self
-    }
-
-    /// All turns of a call. A later word about the same call takes the place of the earlier one.
-    pub fn turns(mut self, purpose: &str, subject: Option<&str>, nth: Option<u32>, turns: Value) -> Self {
-        let mut step = json!({"purpose": purpose});
+    /// All turns of a call.
+    pub fn turns(self, purpose: &str, subject: Option<&str>, nth: Option<u32>, turns: Value) -> Self {
+        let mut which = json!({"purpose": purpose});
         if let Some(subject) = subject {
-            step["subject"] = json!(subject);
+            which["subject"] = json!(subject);
         }
         if let Some(nth) = nth {
-            step["nth"] = json!(nth);
+            which["nth"] = json!(nth);
         }
-        let of = |step: &Value| (step["purpose"].clone(), step["subject"].clone(), step["nth"].clone());
-        self.steps.retain(|known| of(known) != of(&step));
-        step["turns"] = turns;
-        self.steps.push(step);
-        self
+        self.step(which, turns)
     }
 
     /// An author of an item who does all in one reply.
@@ -218,80 +167,19 @@ impl Case {
     pub fn says(self, nth: u32, critique: Value) -> Self {
         self.critic(None, Some(nth), &[critique])
     }
-
-    /// Writes loop.yaml and rehearsal.yaml. JSON is YAML too.
-    pub fn written(self) -> Bench {
-        let script = json!({"rehearsal": 1, "model": "rehearsal-1", "steps": self.steps});
-        let declared = Value::Object(self.declared);
-        for (name, value) in [("loop.yaml", &declared), ("rehearsal.yaml", &script)] {
-            fs::write(self.bench.workspace.join(name), serde_json::to_string_pretty(value).unwrap()).unwrap();
-        }
-        self.bench
-    }
-
-    pub fn run(self) -> Ran {
-        let bench = self.written();
-        let ended = bench.nightloop(&["run", "--headless"]);
-        Ran { bench, ended }
-    }
-
-    /// Starts the run; the test does something meanwhile.
-    pub fn start(self) -> Running {
-        let bench = self.written();
-        let mut command: Command = bench.command(&["run", "--headless"]);
-        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        Running { bench, child }
-    }
-}
-
-/// A call that waits until the test lets it go on; see [`Running::meanwhile`].
-pub fn held() -> Value {
-    sh("touch held.wait; until [ -f go.wait ]; do sleep 0.01; done; rm -f held.wait go.wait")
-}
-
-pub struct Running {
-    pub bench: Bench,
-    child: Child,
-}
-
-impl Running {
-    /// Waits until an agent is held, does something, and lets the agent go on.
-    pub fn meanwhile(self, act: impl FnOnce(&Bench)) -> Self {
-        let place = self.bench.workspace.clone();
-        wait_until("an agent is held", || place.join("held.wait").exists());
-        act(&self.bench);
-        fs::write(place.join("go.wait"), "").unwrap();
-        wait_until("it goes on", || !place.join("go.wait").exists());
-        self
-    }
-
-    pub fn wait(self) -> Ran {
-        let ended = self.child.wait_with_output().unwrap().into();
-        Ran { bench: self.bench, ended }
-    }
-}
-
-/// A run that has ended, or that waits for a person.
-pub struct Ran {
-    pub bench: Bench,
-    pub ended: Ended,
 }
 
 impl Ran {
     /// The exit code, and that `verify` finds nothing wrong.
     #[track_caller]
-    pub fn expect(self, code: i32) -> Self {
-        let told = format!("{}\n{}", self.ended.stdout, self.ended.stderr);
-        assert_eq!(self.ended.code, code, "{told}");
-        let verified = self.bench.nightloop(&["verify"]);
-        assert_eq!(verified.code, 0, "{}\n{}", verified.stdout, verified.stderr);
-        self
+    pub fn ends(self, code: i32) -> Self {
+        self.expect(code).verified()
     }
 
     /// It stopped because nobody is there to be asked.
     #[track_caller]
     pub fn waits(self) -> Self {
-        self.expect(3).is("EXIT_BLOCKED", "BACKPRESSURE_SIGNAL")
+        self.ends(3).is("EXIT_BLOCKED", "BACKPRESSURE_SIGNAL")
     }
 
     /// No certificate says that the goal was reached.
@@ -301,12 +189,12 @@ impl Ran {
 
     #[track_caller]
     pub fn converged(self) -> Self {
-        self.expect(0).is("EXIT_CONVERGED", "PASS")
+        self.ends(0).is("EXIT_CONVERGED", "PASS")
     }
 
     #[track_caller]
     pub fn is(self, status: &str, reason: &str) -> Self {
-        let report = self.bench.evidence("halting_report.json");
+        let report = self.report();
         assert_eq!(
             (report["status"].as_str(), report["stop_reason"].as_str()),
             (Some(status), Some(reason)),
@@ -316,33 +204,9 @@ impl Ran {
     }
 
     #[track_caller]
-    pub fn detail(&self) -> String {
-        self.bench.evidence("halting_report.json")["detail"].as_str().unwrap().to_owned()
-    }
-
-    #[track_caller]
     pub fn answer(self, id: &str, words: &str) -> Self {
         self.bench.nightloop(&["answer", id, words]).expect(0);
         self
-    }
-
-    pub fn resume(self) -> Self {
-        let ended = self.bench.nightloop(&["resume", "--headless"]);
-        Self { bench: self.bench, ended }
-    }
-
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.bench.workspace.join(name)
-    }
-
-    #[track_caller]
-    pub fn text(&self, name: &str) -> String {
-        let path = self.path(name);
-        fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
-    }
-
-    pub fn put(&self, name: &str, text: &str) {
-        fs::write(self.path(name), text).unwrap();
     }
 
     #[track_caller]
@@ -354,11 +218,6 @@ impl Ran {
     #[track_caller]
     pub fn passing(&self) -> Vec<String> {
         passing(&self.prd())
-    }
-
-    /// The data of every event of one kind.
-    pub fn events(&self, kind: &str) -> Vec<Value> {
-        self.bench.events().into_iter().filter(|(name, _)| name == kind).map(|(_, data)| data).collect()
     }
 
     /// The item and the attempt of every iteration.
@@ -401,7 +260,7 @@ impl Ran {
     }
 
     /// What every call for an agent was for, in order.
-    pub fn calls(&self) -> Vec<String> {
+    pub fn called(&self) -> Vec<String> {
         let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let started = self.events("agent.started");
         started
@@ -430,12 +289,6 @@ impl Ran {
             Value::String(text) => text.clone(),
             parts => parts.as_array().unwrap().iter().filter_map(|part| part["text"].as_str()).collect(),
         }
-    }
-
-    #[track_caller]
-    pub fn blob(&self, digest: &Value) -> String {
-        let (folder, name) = digest.as_str().unwrap().split_at(2);
-        fs::read_to_string(self.bench.run_dir().join("blobs/sha256").join(folder).join(name)).unwrap()
     }
 }
 

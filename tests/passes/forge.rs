@@ -31,7 +31,7 @@ fn is_seen(bench: &Bench, what: &str, forge: impl FnOnce(&mut Chain) -> String) 
 /// A run that gave up: `A` never passed.
 fn hopeless() -> Bench {
     let ran = Case::prd(&["A", "B"]).failing("A", 3).run().waits();
-    unsealed(ran.answer("d1", "quit").resume().expect(1).is("EXIT_BLOCKED", "HUMAN_QUIT"))
+    unsealed(ran.answer("d1", "quit").resume().ends(1).is("EXIT_BLOCKED", "HUMAN_QUIT"))
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn restless(passes: u32) -> Case {
 fn verified_at_once() {
     let ran = Case::micro().writes(1, "A\n").says(1, happy()).run().converged();
     assert_eq!((ran.verdicts(), ran.routes()), (vec!["VERIFIED".to_owned()], vec!["CONTINUE".to_owned()]));
-    assert_eq!(ran.calls(), ["author", "critic"]);
+    assert_eq!(ran.called(), ["author", "critic"]);
     let route = &ran.events("route.decided")[0];
     assert_eq!((&route["offroad"], &route["pass"], &route["limit"]), (&json!(false), &json!(1), &json!(3)));
 }
@@ -42,14 +42,14 @@ fn the_critique_reaches_the_author_and_the_second_pass_is_verified() {
 #[test]
 fn no_viable_fix_path() {
     let ran = Case::micro().writes(1, "A\n").says(1, unhappy(false, "It needs another design.")).run();
-    let ran = ran.expect(1).is("EXIT_BLOCKED", "NO_VIABLE_FIX_PATH");
+    let ran = ran.ends(1).is("EXIT_BLOCKED", "NO_VIABLE_FIX_PATH");
     assert_eq!((ran.verdicts(), ran.routes()), (vec!["UNVERIFIED".to_owned()], vec!["TERMINATE".to_owned()]));
     assert!(ran.detail().contains("1 MEDIUM"), "{}", ran.detail());
 }
 
 #[test]
 fn the_limit_is_no_success() {
-    let ran = restless(3).run().expect(2).is("EXIT_BUDGET_EXCEEDED", "MAX_ITERS");
+    let ran = restless(3).run().ends(2).is("EXIT_BUDGET_EXCEEDED", "MAX_ITERS");
     assert_eq!(ran.routes(), ["LOOP", "LOOP", "ADVANCE_WITH_WARNINGS"]);
     assert!(!ran.verdicts().contains(&"VERIFIED".to_owned()));
     assert!(ran.detail().contains("3 of 3 passes, and not verified"), "{}", ran.detail());
@@ -58,9 +58,9 @@ fn the_limit_is_no_success() {
 
 #[test]
 fn the_limit_follows_the_flow_or_the_declaration() {
-    let ran = restless(5).set("flow", json!("build")).run().expect(2).is("EXIT_BUDGET_EXCEEDED", "MAX_ITERS");
+    let ran = restless(5).set("flow", json!("build")).run().ends(2).is("EXIT_BUDGET_EXCEEDED", "MAX_ITERS");
     assert_eq!(ran.verdicts().len(), 5);
-    let ran = restless(2).set("limit", json!(2)).run().expect(2).is("EXIT_BUDGET_EXCEEDED", "MAX_ITERS");
+    let ran = restless(2).set("limit", json!(2)).run().ends(2).is("EXIT_BUDGET_EXCEEDED", "MAX_ITERS");
     assert_eq!(ran.verdicts().len(), 2);
     let ran = restless(2).writes(3, "A at last\n").says(3, happy()).run().converged();
     assert_eq!(ran.routes(), ["LOOP", "LOOP", "CONTINUE"], "verified at the limit is verified");
@@ -82,7 +82,7 @@ fn the_same_failure_twice_takes_a_declared_command() {
     let detours = json!([{"for": "lint_errors", "command": ["touch", "fixed"]}]);
     let ran = case.set("detours", detours).run().converged();
     assert_eq!(ran.routes(), ["LOOP", "DETOUR auto-linter", "CONTINUE"]);
-    assert_eq!(ran.calls(), ["author", "critic", "author", "critic", "critic"]);
+    assert_eq!(ran.called(), ["author", "critic", "author", "critic", "critic"]);
     assert_eq!(ran.events("pass.judged")[2]["by"], json!({"detour": "auto-linter"}));
     let limits: Vec<Value> = ran.events("route.decided").iter().map(|route| route["pass"].clone()).collect();
     assert_eq!(limits, [1, 2, 2], "a detour is no pass of the author");
@@ -94,7 +94,7 @@ fn the_same_failure_twice_takes_an_agent_of_the_catalogue() {
     let fix = json!([{"text": "I add it.", "calls": [write("fixed", "")]}, {"text": "Done."}]);
     let ran = case.turns("detour", Some("import-fixer"), None, fix).run().converged();
     assert_eq!(ran.routes(), ["LOOP", "DETOUR import-fixer", "CONTINUE"]);
-    assert_eq!(ran.calls(), ["author", "critic", "author", "critic", "fixer import-fixer", "critic"]);
+    assert_eq!(ran.called(), ["author", "critic", "author", "critic", "fixer import-fixer", "critic"]);
     assert!(ran.prompt_of("fixer", 1).contains("import-fixer"), "{}", ran.prompt_of("fixer", 1));
 }
 
@@ -115,7 +115,7 @@ fn the_same_failure_twice_without_a_known_fix_asks_a_person() {
 #[test]
 fn a_person_may_quit() {
     let ran = repeated("nobody knows this", 2).run().waits();
-    ran.answer("d1", "quit").resume().expect(1).is("EXIT_BLOCKED", "HUMAN_QUIT");
+    ran.answer("d1", "quit").resume().ends(1).is("EXIT_BLOCKED", "HUMAN_QUIT");
 }
 
 #[test]
@@ -132,14 +132,14 @@ fn after_two_detours_a_person_has_to_look() {
 fn a_detour_at_the_limit_is_taken_and_no_author_follows() {
     let case = repeated("lint error: would reformat", 3).set("limit", json!(2));
     let ran = case.set("detours", json!([{"for": "lint_errors", "command": ["touch", "useless"]}])).run();
-    let ran = ran.expect(2).is("EXIT_BUDGET_EXCEEDED", "MAX_ITERS");
+    let ran = ran.ends(2).is("EXIT_BUDGET_EXCEEDED", "MAX_ITERS");
     assert_eq!(ran.routes(), ["LOOP", "DETOUR auto-linter", "ADVANCE_WITH_WARNINGS"]);
 }
 
 #[test]
 fn a_critic_that_edits_files_blocks_the_run() {
     let ran = Case::micro().writes(1, "A\n").program_critic("echo better >> a.txt", &happy()).run();
-    let ran = ran.expect(1).is("EXIT_BLOCKED", "INVARIANT_VIOLATION");
+    let ran = ran.ends(1).is("EXIT_BLOCKED", "INVARIANT_VIOLATION");
     assert_eq!(ran.verdicts(), ["DISCARDED"]);
     assert!(ran.detail().contains("critic changed files"), "{}", ran.detail());
     assert!(ran.is_uncertified());
@@ -204,7 +204,7 @@ fn a_judged_criterion_needs_the_critics_word() {
     assert!(ran.told("submit_critique")[0].contains("without a judgement of criterion `clear`"));
 
     let unclear = judging(unhappy(false, "It is not clear."), "clear", false, "a.txt");
-    judged().says(1, unclear).run().expect(1).is("EXIT_BLOCKED", "NO_VIABLE_FIX_PATH");
+    judged().says(1, unclear).run().ends(1).is("EXIT_BLOCKED", "NO_VIABLE_FIX_PATH");
 }
 
 #[test]
@@ -226,16 +226,16 @@ fn a_content_critic_does_not_take_the_next_pass_from_the_author() {
 fn a_missing_check_stops_a_microloop() {
     let mut case = Case::micro();
     case.declared["acceptance_criteria"][1]["check"] = json!(["no-such-program"]);
-    let ran = case.run().expect(1).is("EXIT_BLOCKED", "ESCALATED");
+    let ran = case.run().ends(1).is("EXIT_BLOCKED", "ESCALATED");
     assert!(ran.detail().contains("MISSING_SENSOR"), "{}", ran.detail());
 }
 
 #[test]
 fn without_a_check_nothing_begins() {
     let ran = Case::micro().declare("acceptance_criteria", json!(["It is good."])).run();
-    let ran = ran.expect(3).is("EXIT_NEED_INFO", "NULL_INPUT");
+    let ran = ran.ends(3).is("EXIT_NEED_INFO", "NULL_INPUT");
     assert!(ran.detail().contains("no check is declared"), "{}", ran.detail());
-    assert!(ran.calls().is_empty());
+    assert!(ran.called().is_empty());
 }
 
 /// Verified, but something else is missing: no further pass can change that.
@@ -246,6 +246,6 @@ fn a_verified_result_that_cannot_be_certified_ends_the_run() {
     let case = case.turns("author", None, Some(1), json!([{"calls": author}]));
     let ran = case.says(1, critique("VERIFIED", false, json!([]))).run();
     // The check turned green while a test was changed: a person has to look, and nobody is there.
-    let ran = ran.expect(1).is("EXIT_BLOCKED", "INVARIANT_VIOLATION");
+    let ran = ran.ends(1).is("EXIT_BLOCKED", "INVARIANT_VIOLATION");
     assert_eq!(ran.verdicts().len(), 1, "{:?}", ran.verdicts());
 }

@@ -17,7 +17,7 @@ fn every_item_passes_in_the_order_of_priority() {
     assert_eq!(ran.flipped(), ["B", "C", "A"]);
     assert_eq!(ran.passing(), ["A", "B", "C"]);
     assert_eq!(ran.routes(), ["CONTINUE", "CONTINUE", "CONTINUE"]);
-    assert_eq!(ran.calls(), ["author B", "critic B", "author C", "critic C", "author A", "critic A"]);
+    assert_eq!(ran.called(), ["author B", "critic B", "author C", "critic C", "author A", "critic A"]);
     assert_eq!(ran.prd()["userStories"][0]["notes"], "It is in its file.");
     let residuals = ran.bench.evidence("exit.json")["residual_history_decimal_strings"].clone();
     assert_eq!(residuals, json!(["0.666666666667", "0.333333333334", "0"]));
@@ -48,19 +48,19 @@ fn one_line_of_the_file_changes_for_one_item() {
 #[test]
 fn a_missing_sensor_stops_the_run() {
     let ran = Case::prd(&["A", "B"]).prd_item("A", json!({"check": ["no-such-program"]})).run();
-    let ran = ran.expect(1).is("EXIT_BLOCKED", "ESCALATED");
+    let ran = ran.ends(1).is("EXIT_BLOCKED", "ESCALATED");
     assert!(ran.detail().contains("MISSING_SENSOR") && ran.detail().contains("item A"), "{}", ran.detail());
     assert_eq!((ran.flipped().len(), ran.passing().len()), (0, 0));
-    assert_eq!(ran.calls(), ["author A"], "a critic cannot replace a check");
+    assert_eq!(ran.called(), ["author A"], "a critic cannot replace a check");
 }
 
 #[test]
 fn a_missing_project_check_stops_the_run_before_any_work() {
     let mut case = Case::prd(&["A"]);
     case.declared["acceptance_criteria"][0]["check"] = json!(["no-such-program"]);
-    let ran = case.run().expect(1).is("EXIT_BLOCKED", "ESCALATED");
+    let ran = case.run().ends(1).is("EXIT_BLOCKED", "ESCALATED");
     assert!(ran.detail().contains("MISSING_SENSOR") && ran.detail().contains("sound"), "{}", ran.detail());
-    assert!(ran.calls().is_empty(), "{:?}", ran.calls());
+    assert!(ran.called().is_empty(), "{:?}", ran.called());
 }
 
 #[test]
@@ -72,9 +72,9 @@ fn what_is_no_verdict_is_asked_for_and_never_guessed() {
             None => drop(odd.as_object_mut().unwrap().remove("passes")),
         }
         let text = json!({"userStories": [item("A"), odd]}).to_string();
-        let ran = Case::prd(&["A", "B"]).file("prd.json", &text).run().expect(3).is("EXIT_NEED_INFO", "NULL_INPUT");
+        let ran = Case::prd(&["A", "B"]).file("prd.json", &text).run().ends(3).is("EXIT_NEED_INFO", "NULL_INPUT");
         assert!(ran.detail().contains("prd.json") && ran.detail().contains('B'), "{verdict:?}: {}", ran.detail());
-        assert!(ran.calls().is_empty());
+        assert!(ran.called().is_empty());
         assert_eq!(ran.text("prd.json"), text);
     }
 }
@@ -83,13 +83,13 @@ fn what_is_no_verdict_is_asked_for_and_never_guessed() {
 fn a_file_that_is_missing_or_done_needs_a_person() {
     let case = Case::prd(&["A"]);
     std::fs::remove_file(case.bench.workspace.join("prd.json")).unwrap();
-    let ran = case.run().expect(3).is("EXIT_NEED_INFO", "NULL_INPUT");
+    let ran = case.run().ends(3).is("EXIT_NEED_INFO", "NULL_INPUT");
     assert!(ran.detail().contains("prd.json does not exist"), "{}", ran.detail());
 
     let mut done = item("A");
     done["passes"] = json!(true);
     let ran = Case::prd(&["A"]).file("prd.json", &json!({"userStories": [done]}).to_string()).run();
-    let ran = ran.expect(3).is("EXIT_NEED_INFO", "NULL_INPUT");
+    let ran = ran.ends(3).is("EXIT_NEED_INFO", "NULL_INPUT");
     assert!(ran.detail().contains("passes already"), "{}", ran.detail());
 }
 
@@ -99,7 +99,7 @@ fn a_retry_that_changes_nothing_is_refused_and_not_judged() {
     let ran = case.author("A", Some(3), &[write("a.txt", "A\n"), report(Some("the word"))]).run().converged();
     assert_eq!(ran.verdicts(), ["UNVERIFIED", "REFUSED", "VERIFIED"]);
     assert_eq!(ran.routes(), ["LOOP", "LOOP", "CONTINUE"]);
-    assert_eq!(ran.calls(), ["author A", "author A", "author A", "critic A"]);
+    assert_eq!(ran.called(), ["author A", "author A", "author A", "critic A"]);
     assert!(ran.text("loop/log.txt").contains("the same attempt again is refused"));
 }
 
@@ -144,7 +144,7 @@ fn a_broken_project_fails_whatever_the_critic_says() {
     let mending = [sh("rm broken"), report(Some("nothing broken"))];
     let ran = Case::prd(&["A"]).author("A", Some(1), &breaking).author("A", Some(2), &mending).run().converged();
     assert_eq!(ran.verdicts(), ["UNVERIFIED", "VERIFIED"]);
-    assert_eq!(ran.calls(), ["author A", "author A", "critic A"], "what the checks say needs no critic");
+    assert_eq!(ran.called(), ["author A", "author A", "critic A"], "what the checks say needs no critic");
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn every_criterion_of_an_item_is_judged_with_a_file_that_exists() {
 #[test]
 fn the_budget_ends_a_run_with_items_left() {
     let case = Case::prd(&["A", "B", "C", "D"]).declare("budget", json!({"max_iterations": 3}));
-    let ran = case.run().expect(2).is("EXIT_BUDGET_EXCEEDED", "MAX_ITERS");
+    let ran = case.run().ends(2).is("EXIT_BUDGET_EXCEEDED", "MAX_ITERS");
     assert_eq!(ran.passing(), ["A", "B", "C"]);
     assert_eq!(file_of("D"), "d.txt");
     assert!(!ran.path("d.txt").exists());

@@ -47,7 +47,7 @@ fn retry_gives_three_more_loops_and_then_asks_again() {
 
 #[test]
 fn a_skipped_item_is_left_alone_and_the_run_is_no_success() {
-    let ran = stopped_at_a(exhausted().run()).answer("d1", "skip").resume().expect(1).is("EXIT_BLOCKED", "ESCALATED");
+    let ran = stopped_at_a(exhausted().run()).answer("d1", "skip").resume().ends(1).is("EXIT_BLOCKED", "ESCALATED");
     assert_eq!(ran.chosen()[3..], ["B 1"]);
     assert_eq!(ran.passing(), ["B"]);
     assert!(ran.detail().contains("skipped by a person: A"), "{}", ran.detail());
@@ -66,13 +66,13 @@ fn a_split_item_makes_room_for_its_parts() {
 
 #[test]
 fn a_split_that_keeps_the_old_item_is_no_success() {
-    let ran = stopped_at_a(exhausted().run()).answer("d1", "split").resume().expect(1).is("EXIT_BLOCKED", "ESCALATED");
+    let ran = stopped_at_a(exhausted().run()).answer("d1", "split").resume().ends(1).is("EXIT_BLOCKED", "ESCALATED");
     assert_eq!(ran.passing(), ["B"]);
 }
 
 #[test]
 fn quit_ends_the_run() {
-    let ran = stopped_at_a(exhausted().run()).answer("d1", "quit").resume().expect(1).is("EXIT_BLOCKED", "HUMAN_QUIT");
+    let ran = stopped_at_a(exhausted().run()).answer("d1", "quit").resume().ends(1).is("EXIT_BLOCKED", "HUMAN_QUIT");
     assert_eq!(ran.chosen().len(), 3);
 }
 
@@ -99,7 +99,7 @@ fn two_parked_items_wait_side_by_side() {
     assert_eq!(ran.asked().iter().map(|(_, _, item)| item.as_str()).collect::<Vec<_>>(), ["A", "B"]);
     assert_eq!(ran.passing(), ["C"]);
     let ran = ran.answer("d2", "skip").resume().waits();
-    let ran = ran.answer("d1", "skip").resume().expect(1).is("EXIT_BLOCKED", "ESCALATED");
+    let ran = ran.answer("d1", "skip").resume().ends(1).is("EXIT_BLOCKED", "ESCALATED");
     assert_eq!(ran.chosen().len(), 7);
 }
 
@@ -124,7 +124,7 @@ fn a_known_fix_is_tried_for_an_item() {
     let case = case.failing("A", 2).set("detours", json!([{"for": "lint_errors", "command": ["touch", "formatted"]}]));
     let ran = case.run().converged();
     assert_eq!(ran.routes(), ["LOOP", "DETOUR auto-linter", "CONTINUE"]);
-    assert_eq!(ran.calls(), ["author A", "author A", "critic A"]);
+    assert_eq!(ran.called(), ["author A", "author A", "critic A"]);
     assert_eq!(ran.passing(), ["A"]);
 }
 

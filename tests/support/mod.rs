@@ -2,12 +2,28 @@
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod case;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+/// Nothing here takes this long; a test that waits longer has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Polls until `condition` holds; fails with its description if it never does.
+#[track_caller]
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !condition() {
+        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
 
 /// A temporary workspace with a state directory of its own.
 pub struct Bench {
@@ -109,37 +125,28 @@ impl Bench {
         }
     }
 
-    /// All events of the only run: (type, data).
-    pub fn events(&self) -> Vec<(String, Value)> {
-        let mut events = Vec::new();
+    /// The records of the only run.
+    fn records(&self) -> Vec<Value> {
         let mut segments: Vec<PathBuf> =
             fs::read_dir(self.run_dir().join("journal")).unwrap().map(|e| e.unwrap().path()).collect();
+        segments.retain(|path| path.extension().is_some_and(|e| e == "jsonl"));
         segments.sort();
-        for segment in segments.iter().filter(|path| path.extension().is_some_and(|e| e == "jsonl")) {
-            for line in fs::read_to_string(segment).unwrap().lines() {
-                let mut value: Value = serde_json::from_str(line).unwrap();
-                events.push((value["type"].as_str().unwrap().to_owned(), value["data"].take()));
-            }
-        }
-        events
+        let texts = segments.iter().map(|segment| fs::read_to_string(segment).unwrap());
+        texts
+            .flat_map(|text| text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<_>>())
+            .collect()
+    }
+
+    /// All events of the only run: (type, data).
+    pub fn events(&self) -> Vec<(String, Value)> {
+        let records = self.records().into_iter();
+        records.map(|mut record| (record["type"].as_str().unwrap().to_owned(), record["data"].take())).collect()
     }
 
     /// Every event with its time.
     pub fn stamped(&self) -> Vec<(String, String)> {
-        let mut segments: Vec<PathBuf> =
-            fs::read_dir(self.run_dir().join("journal")).unwrap().map(|e| e.unwrap().path()).collect();
-        segments.sort();
-        let lines = segments.iter().filter(|path| path.extension().is_some_and(|e| e == "jsonl"));
-        let lines = lines
-            .flat_map(|segment| fs::read_to_string(segment).unwrap().lines().map(str::to_owned).collect::<Vec<_>>());
-        let parsed = lines.map(|line| serde_json::from_str::<Value>(&line).unwrap());
-        parsed
-            .map(|line| (line["type"].as_str().unwrap().to_owned(), line["ts"].as_str().unwrap().to_owned()))
-            .collect()
-    }
-
-    pub fn count_events(&self, kind: &str) -> usize {
-        self.events().iter().filter(|(name, _)| name == kind).count()
+        let word = |value: &Value| value.as_str().unwrap().to_owned();
+        self.records().iter().map(|record| (word(&record["type"]), word(&record["ts"]))).collect()
     }
 }
 

@@ -3,89 +3,14 @@
 //!
 //! The deliverable is a set of files: task `T1` writes `one.txt`, and so on; the checks look at these files.
 
-use std::fs;
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
+use serde_json::{Value, json};
 
-use serde_json::{Map, Value, json};
-
-use crate::support::{Bench, Ended};
+pub use crate::support::case::{Case, Ran, Running, call, ends, held, sh, unattended, with, write};
 
 const NORTHSTAR: &str =
     "# Northstar\n\n| id | Metric | Current | Target |\n|---|---|---|---|\n| value_score | value | 0 | 1 |\n";
 pub const VISION: &str = "# Vision\n\nPeople who read one.txt find the word one in it, and are glad. Whoever looks for two.txt finds it as well.\n";
 pub const PRD: &str = "# PRD\n\n1. one.txt contains the word one.\n2. two.txt contains the word two.\n3. Nothing else is needed by anybody at all.\n";
-
-/// No run here takes a tenth of this: what takes longer hangs.
-const LONGEST: Duration = Duration::from_secs(180);
-
-/// Runs a command that nobody types anything for, and that has to end by itself.
-pub fn unattended(mut command: Command) -> Ended {
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    ends(child)
-}
-
-/// Waits for the end of a process, but not for ever.
-#[track_caller]
-pub fn ends(child: std::process::Child) -> Ended {
-    let (id, (sender, receiver)) = (child.id(), mpsc::channel());
-    std::thread::spawn(move || sender.send(child.wait_with_output()));
-    match receiver.recv_timeout(LONGEST) {
-        Ok(output) => output.unwrap().into(),
-        Err(_) => {
-            let killed = Command::new("kill").args(["-9", &id.to_string()]).status();
-            panic!("the run hangs; killed: {killed:?}");
-        }
-    }
-}
-
-/// A call that takes until the test releases it, or a minute; `begun` says that it is held.
-pub fn hold() -> Value {
-    sh("touch begun; for i in $(seq 600); do test -e go && break; sleep 0.1; done")
-}
-
-/// A run that is held in the middle of a task, see [`hold`].
-pub struct Held {
-    pub bench: Bench,
-    child: std::process::Child,
-}
-
-impl Held {
-    /// Starts it and comes back when it is held.
-    #[track_caller]
-    pub fn start(bench: Bench) -> Self {
-        let mut command = bench.command(&["run", "--headless"]);
-        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let begun = bench.workspace.join("begun");
-        let until = std::time::Instant::now() + Duration::from_secs(60);
-        while !begun.exists() {
-            assert!(std::time::Instant::now() < until, "the held task never began");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Self { bench, child }
-    }
-
-    /// Lets it go on to its end.
-    #[track_caller]
-    pub fn release(self) -> Ran {
-        fs::write(self.bench.workspace.join("go"), "").unwrap();
-        Ran { bench: self.bench, ended: ends(self.child) }
-    }
-}
-
-/// A tool call of the scripted model.
-pub fn call(tool: &str, input: Value) -> Value {
-    json!({"tool": tool, "input": input})
-}
-
-pub fn write(path: &str, content: &str) -> Value {
-    call("write_file", json!({"path": path, "content": content}))
-}
-
-pub fn sh(command: &str) -> Value {
-    call("bash", json!({"command": command}))
-}
 
 /// Turns in which each inner list of calls is one reply.
 pub fn turns(replies: &[&[Value]]) -> Value {
@@ -98,17 +23,19 @@ pub fn done() -> Value {
 }
 
 pub fn add_task(id: &str, fields: Value) -> Value {
-    let mut input = json!({
-        "action": "add",
-        "task_id": id,
-        "description": format!("Make the part of the deliverable that {id} stands for."),
-        "value": format!("Readers get what {id} promises."),
-        "acceptance": format!("{id} can be read."),
-    });
-    for (key, value) in fields.as_object().unwrap() {
-        input[key] = value.clone();
-    }
-    call("manage_task", input)
+    call(
+        "manage_task",
+        with(
+            json!({
+                "action": "add",
+                "task_id": id,
+                "description": format!("Make the part of the deliverable that {id} stands for."),
+                "value": format!("Readers get what {id} promises."),
+                "acceptance": format!("{id} can be read."),
+            }),
+            &fields,
+        ),
+    )
 }
 
 pub fn vrc(score: &str, recommendation: &str, gaps: Value) -> Value {
@@ -137,11 +64,10 @@ pub fn finding(severity: &str, description: &str) -> Value {
 }
 
 pub fn correction(action: &str, fields: Value) -> Value {
-    let mut input = json!({"action": action, "reason": "The way so far leads nowhere."});
-    for (key, value) in fields.as_object().unwrap() {
-        input[key] = value.clone();
-    }
-    call("report_course_correction", input)
+    call(
+        "report_course_correction",
+        with(json!({"action": action, "reason": "The way so far leads nowhere."}), &fields),
+    )
 }
 
 pub fn research(findings: &str, alternatives: &[&str]) -> Value {
@@ -152,26 +78,24 @@ pub fn research(findings: &str, alternatives: &[&str]) -> Value {
 
 /// What discovery says about the workspace, with some fields of its own.
 pub fn discovery(fields: Value) -> Value {
-    let mut input = json!({
-        "deliverable_type": "document",
-        "project_type": "text files",
-        "codebase_state": "greenfield",
-        "value_proofs": ["one.txt can be read."],
-        "tools_required": ["sh"],
-    });
-    for (key, value) in fields.as_object().unwrap() {
-        input[key] = value.clone();
-    }
-    call("report_discovery", input)
+    call(
+        "report_discovery",
+        with(
+            json!({
+                "deliverable_type": "document",
+                "project_type": "text files",
+                "codebase_state": "greenfield",
+                "value_proofs": ["one.txt can be read."],
+                "tools_required": ["sh"],
+            }),
+            &fields,
+        ),
+    )
 }
 
 /// A critique of the PRD.
 pub fn critique(verdict: &str, fields: Value) -> Value {
-    let mut input = json!({"verdict": verdict, "reason": format!("My word is {verdict}.")});
-    for (key, value) in fields.as_object().unwrap() {
-        input[key] = value.clone();
-    }
-    call("report_critique", input)
+    call("report_critique", with(json!({"verdict": verdict, "reason": format!("My word is {verdict}.")}), &fields))
 }
 
 /// A vision that needs a revision because of these issues: id, severity, category.
@@ -210,13 +134,6 @@ pub fn script(id: &str, file: &str, word: &str) -> Value {
     write(&format!(".loop/verifications/{id}.sh"), &text)
 }
 
-pub struct Case {
-    pub bench: Bench,
-    declared: Map<String, Value>,
-    settings: Map<String, Value>,
-    steps: Vec<Value>,
-}
-
 impl Case {
     /// Two tasks, two checks, everything goes well.
     pub fn new() -> Self {
@@ -226,14 +143,9 @@ impl Case {
             "goal": "What the vision promises is there.",
             "halting_certificates": ["EXACT", "CONVERGED"],
             "R_p": "0.05",
-            "agents": {"model": {"backend": "rehearsal", "script": "rehearsal.yaml"}},
+            "value": {"quick_vrc": false, "git": {"mode": "off"}},
         });
-        let case = Self {
-            bench: Bench::in_memory().file("NORTHSTAR.md", NORTHSTAR).file("VISION.md", VISION).file("PRD.md", PRD),
-            declared: declared.as_object().unwrap().clone(),
-            settings: json!({"quick_vrc": false, "git": {"mode": "off"}}).as_object().unwrap().clone(),
-            steps: Vec::new(),
-        };
+        let case = Self::of(&declared).file("NORTHSTAR.md", NORTHSTAR).file("VISION.md", VISION).file("PRD.md", PRD);
         case.defaults()
     }
 
@@ -285,22 +197,6 @@ impl Case {
         self.on("exit_gate", turns(&[&[vrc("1", "SHIP_READY", json!([]))]]))
     }
 
-    pub fn declare(mut self, key: &str, value: Value) -> Self {
-        self.declared.insert(key.to_owned(), value);
-        self
-    }
-
-    /// A key of the `value:` section.
-    pub fn set(mut self, key: &str, value: Value) -> Self {
-        self.settings.insert(key.to_owned(), value);
-        self
-    }
-
-    pub fn file(mut self, name: &str, content: &str) -> Self {
-        self.bench = self.bench.file(name, content);
-        self
-    }
-
     /// What the model does for a purpose, unless a more special word fits.
     pub fn on(self, purpose: &str, turns: Value) -> Self {
         self.step(json!({"purpose": purpose}), turns)
@@ -338,52 +234,15 @@ impl Case {
         }
         self
     }
-
-    /// A later word about the same call takes the place of the earlier one.
-    fn step(mut self, mut which: Value, turns: Value) -> Self {
-        let same = |step: &Value| ["purpose", "subject", "nth"].iter().all(|key| step.get(key) == which.get(key));
-        self.steps.retain(|step| !same(step));
-        which["turns"] = turns;
-        self.steps.push(which);
-        self
-    }
-
-    pub fn written(mut self) -> Bench {
-        self.declared.insert("value".to_owned(), Value::Object(self.settings));
-        let script = json!({"rehearsal": 1, "steps": self.steps});
-        self.bench = self.bench.file("loop.yaml", Value::Object(self.declared).to_string());
-        self.bench.file("rehearsal.yaml", script.to_string())
-    }
-
-    /// Runs it without anybody there.
-    pub fn run(self) -> Ran {
-        let bench = self.written();
-        let ended = unattended(bench.command(&["run", "--headless"]));
-        Ran { bench, ended }
-    }
-}
-
-/// A run that has ended or stopped.
-pub struct Ran {
-    pub bench: Bench,
-    pub ended: Ended,
 }
 
 impl Ran {
-    #[track_caller]
-    pub fn expect(self, code: i32) -> Self {
-        assert_eq!(self.ended.code, code, "{}\n{}", self.ended.stdout, self.ended.stderr);
-        self
-    }
-
     /// Answers the decision and goes on.
     #[track_caller]
-    pub fn answer(mut self, words: &[&str]) -> Self {
-        let mut arguments = vec!["answer"];
-        arguments.extend(words);
+    pub fn answer_and_go_on(self, words: &[&str]) -> Self {
+        let arguments: Vec<&str> = ["answer"].iter().chain(words).copied().collect();
         self.bench.nightloop(&arguments).expect(0);
-        self.ended = unattended(self.bench.command(&["resume", "--headless"]));
-        self
+        self.resume()
     }
 
     /// The journal of a run that waits for a person is whole, and nothing in it is made up.
@@ -404,17 +263,6 @@ impl Ran {
         self
     }
 
-    /// The journal is whole and everything follows from it.
-    #[track_caller]
-    pub fn verified(self) -> Self {
-        self.bench.nightloop(&["verify"]).expect(0);
-        self
-    }
-
-    pub fn events(&self, kind: &str) -> Vec<Value> {
-        self.bench.events().into_iter().filter(|(name, _)| name == kind).map(|(_, data)| data).collect()
-    }
-
     /// The actions of the steps, in order.
     pub fn actions(&self) -> Vec<String> {
         let began = self.events("step.began");
@@ -424,15 +272,6 @@ impl Ran {
     /// The actions after the gates.
     pub fn work(&self) -> Vec<String> {
         self.actions().into_iter().filter(|action| action != "gate").collect()
-    }
-
-    pub fn text(&self, path: &str) -> String {
-        let path = self.bench.workspace.join(path);
-        fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
-    }
-
-    pub fn write(&self, path: &str, content: &str) {
-        fs::write(self.bench.workspace.join(path), content).unwrap();
     }
 
     /// The tasks that the engine put, by their last state.
@@ -462,13 +301,7 @@ impl Ran {
     pub fn messages(&self, purpose: &str) -> Vec<String> {
         let started = self.events("agent.started");
         let of_it = started.iter().filter(|data| is_for(data, purpose));
-        of_it.map(|data| self.blob(data["message"].as_str().unwrap())).collect()
-    }
-
-    fn blob(&self, digest: &str) -> String {
-        let (head, rest) = digest.split_at(2);
-        let path = self.bench.run_dir().join("blobs/sha256").join(head).join(rest);
-        fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+        of_it.map(|data| self.blob(&data["message"])).collect()
     }
 
     /// How often an agent was called for a purpose.

@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::case::{
-    Case, Held, Ran, add_task, call, complete, correction, done, finding, hold, script, sh, turns, vrc, write,
+    Case, Ran, Running, add_task, call, complete, correction, done, finding, held, script, sh, turns, vrc, write,
 };
 
 /// After the first task a value check wants the course corrected, and a correction does this.
@@ -92,14 +92,18 @@ fn escalate_asks_a_person() {
     let ran = advised(&[correction("escalate", json!({}))]).run().expect(3).stands();
     let ran = ran.asks("escalation", "The way so far leads nowhere.");
     assert_eq!(ran.steps("execute"), 1, "nothing goes on without a word");
-    let ran = ran.answer(&["d1", "write", "it", "in", "one", "go"]).expect(0).verified();
+    let ran = ran.answer_and_go_on(&["d1", "write", "it", "in", "one", "go"]).expect(0).verified();
     assert_eq!(ran.steps("course_correct"), 1, "{:#?}", ran.log());
 }
 
 #[test]
 fn escalate_and_quit_ends() {
-    let ran =
-        advised(&[correction("escalate", json!({}))]).run().expect(3).answer(&["d1", "quit"]).expect(1).verified();
+    let ran = advised(&[correction("escalate", json!({}))])
+        .run()
+        .expect(3)
+        .answer_and_go_on(&["d1", "quit"])
+        .expect(1)
+        .verified();
     assert_eq!(ran.halted()["stop_reason"], "HUMAN_QUIT");
 }
 
@@ -199,14 +203,14 @@ fn a_dirty_tree_is_refused() {
 #[test]
 fn an_older_iteration_is_taken_back_and_its_task_is_done_again() {
     // T1 is iteration 0. T2 is held in iteration 1 until somebody has taken back what T1 made.
-    let second = turns(&[&[hold()], &[write("two.txt", "two\n")], &[complete("T2")]]);
+    let second = turns(&[&[held()], &[write("two.txt", "two\n")], &[complete("T2")]]);
     let case = Case::new()
         .declare("budget", json!({"max_iterations": 60}))
         .set("steps_per_iteration", json!(1))
         .on_subject("execute", "T2", second);
-    let held = Held::start(repository(case));
+    let held = Running::of(repository(case), &["run", "--headless"]).hold();
     held.bench.nightloop(&["undo", "0"]).expect(0);
-    let ran = held.release().expect(0).verified();
+    let ran = held.release().wait().expect(0).verified();
     let undone = ran.events("iteration.undone");
     assert_eq!(undone.len(), 1, "{undone:#?}");
     assert_eq!((&undone[0]["iteration"], &undone[0]["problem"]), (&json!(0), &Value::Null), "{undone:#?}");

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::case::{
-    Case, Held, Ran, call, complete, correction, discovery, done, ends, finding, hold, research, script, sh, turns,
+    Case, Ran, Running, call, complete, correction, discovery, done, ends, finding, held, research, script, sh, turns,
     unattended, vrc, write,
 };
 
@@ -262,11 +262,11 @@ fn a_judge_that_never_reports_is_asked_so_often_and_no_more() {
 #[test]
 fn a_second_run_in_the_same_workspace_is_refused() {
     // The first one is held in its first task until the second one has had its answer.
-    let work = turns(&[&[hold()], &[write("one.txt", "one\n")], &[complete("T1")]]);
-    let first = Held::start(Case::new().on_subject("execute", "T1", work).written());
+    let work = turns(&[&[held()], &[write("one.txt", "one\n")], &[complete("T1")]]);
+    let first = Running::of(Case::new().on_subject("execute", "T1", work).written(), &["run", "--headless"]).hold();
     let second = unattended(first.bench.command(&["run", "--headless"]));
     let resumed = unattended(first.bench.command(&["resume", "--headless"]));
-    let ran = first.release();
+    let ran = first.release().wait();
     assert_eq!((second.code, resumed.code), (73, 73), "{}\n{}", second.stderr, resumed.stderr);
     ran.expect(0).verified();
 }
@@ -389,8 +389,8 @@ fn a_state_that_somebody_else_wrote_is_never_believed() {
     assert_eq!((&ours(&ran)["phase"], &ours(&ran)["tasks"]), (&json!("pre_loop"), &json!([])));
     assert_eq!(ran.calls("vision_validate"), 1, "no gate was passed over");
     // Again, while nobody runs it.
-    ran.write(".loop_state.json", &forged_state());
-    let ran = ran.answer(&["d1", "English"]).expect(0).verified();
+    ran.put(".loop_state.json", &forged_state());
+    let ran = ran.answer_and_go_on(&["d1", "English"]).expect(0).verified();
     assert_eq!(ours(&ran)["tasks"][0]["description"], "Write one.txt with the word one.");
     assert_eq!((ran.calls("plan"), ran.calls("execute"), ran.steps("exit_gate")), (1, 2, 1), "{:#?}", ran.log());
 }

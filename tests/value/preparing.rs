@@ -28,9 +28,9 @@ fn a_prd_that_is_rejected_is_revised_by_a_person() {
     assert!(ran.text("evidence/loop/inbox.md").contains("Only write one file."), "researched alternatives are shown");
     // What is infeasible cannot be waved through, and an unchanged text is no revision.
     ran.bench.nightloop(&["answer", "d1", "acknowledge"]).expect(64);
-    let ran = ran.answer(&["d1", "revise"]).expect(3).asks("vision", "has not changed");
-    ran.write("PRD.md", BETTER);
-    let ran = ran.answer(&["d2", "revise"]).expect(0).verified();
+    let ran = ran.answer_and_go_on(&["d1", "revise"]).expect(3).asks("vision", "has not changed");
+    ran.put("PRD.md", BETTER);
+    let ran = ran.answer_and_go_on(&["d2", "revise"]).expect(0).verified();
     assert_eq!(ran.calls("prd_critique"), 2);
     assert_eq!(ran.text("PRD.md"), BETTER);
 }
@@ -39,7 +39,7 @@ fn a_prd_that_is_rejected_is_revised_by_a_person() {
 fn an_amendment_is_approved_by_a_person() {
     let ran = amended().run().expect(3).stands().asks("refinement", "a new text for PRD.md");
     assert_eq!(ran.text("PRD.md"), PRD, "nothing is written before the answer");
-    let ran = ran.answer(&["d1", "approve"]).expect(0).verified();
+    let ran = ran.answer_and_go_on(&["d1", "approve"]).expect(0).verified();
     assert_eq!(ran.text("PRD.md"), BETTER);
 }
 
@@ -65,12 +65,12 @@ fn automatic_amendments_are_counted() {
         .stands()
         .asks("refinement", "round 3");
     assert_eq!(ran.text("PRD.md"), again, "two rounds by itself, the third waits");
-    ran.answer(&["d1", "reject"]).expect(0).verified();
+    ran.answer_and_go_on(&["d1", "reject"]).expect(0).verified();
 }
 
 #[test]
 fn an_amendment_that_a_person_rejects_leaves_the_prd_as_it_is() {
-    let ran = amended().run().expect(3).answer(&["d1", "reject"]).expect(0).verified();
+    let ran = amended().run().expect(3).answer_and_go_on(&["d1", "reject"]).expect(0).verified();
     assert_eq!(ran.text("PRD.md"), PRD);
     assert_eq!(ran.calls("prd_critique"), 1, "the person's word is the last");
 }
@@ -92,10 +92,10 @@ fn a_hard_issue_is_revised_and_never_acknowledged() {
     assert!(brief.contains("HARD") && brief.contains("V1: name the readers."), "{brief}");
     let refused = ran.bench.nightloop(&["answer", "d1", "acknowledge"]).expect(64);
     assert!(refused.stderr.contains("HARD") && !refused.stderr.contains("| acknowledge"), "{}", refused.stderr);
-    let ran = ran.answer(&["d1", "revise"]).expect(3).asks("vision", "has not changed");
+    let ran = ran.answer_and_go_on(&["d1", "revise"]).expect(3).asks("vision", "has not changed");
     assert_eq!(ran.calls("vision_extract"), 1, "an unchanged text is not analysed again");
-    ran.write("VISION.md", &format!("{VISION}\nThe readers are my neighbours.\n"));
-    let ran = ran.answer(&["d2", "revise"]).expect(0).verified();
+    ran.put("VISION.md", &format!("{VISION}\nThe readers are my neighbours.\n"));
+    let ran = ran.answer_and_go_on(&["d2", "revise"]).expect(0).verified();
     assert_eq!(ran.calls("vision_validate"), 2);
 }
 
@@ -106,7 +106,7 @@ fn a_hard_issue_is_not_acknowledged_beforehand_either() {
 
 #[test]
 fn a_person_may_quit_instead() {
-    let ran = hard().run().expect(3).answer(&["d1", "quit"]).expect(1).verified();
+    let ran = hard().run().expect(3).answer_and_go_on(&["d1", "quit"]).expect(1).verified();
     assert_eq!(ran.halted()["stop_reason"], "HUMAN_QUIT");
     assert_eq!(ran.calls("plan"), 0);
 }
@@ -119,7 +119,7 @@ fn soft() -> Case {
 #[test]
 fn soft_issues_are_acknowledged_by_a_person() {
     let ran = soft().run().expect(3).stands().asks("vision", "V3 is in the way.");
-    let ran = ran.answer(&["d1", "acknowledge"]).expect(0).verified();
+    let ran = ran.answer_and_go_on(&["d1", "acknowledge"]).expect(0).verified();
     assert_eq!(ran.events("round.closed")[0]["how"], "acknowledged");
     assert_eq!(ran.calls("vision_validate"), 1);
 }

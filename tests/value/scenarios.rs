@@ -82,9 +82,9 @@ fn a_person_is_needed_in_the_middle() {
         .expect(3);
     assert!(ran.bench.nightloop(&["inbox"]).stdout.contains("Put the key into key.txt."));
     // Saying so is not doing so.
-    let ran = ran.answer(&["d1", "done"]).expect(3);
-    ran.write("key.txt", "k\n");
-    let ran = ran.answer(&["d1", "done"]).expect(0).verified();
+    let ran = ran.answer_and_go_on(&["d1", "done"]).expect(3);
+    ran.put("key.txt", "k\n");
+    let ran = ran.answer_and_go_on(&["d1", "done"]).expect(0).verified();
     assert_eq!(ran.events("decision.asked").len(), 1);
 }
 
@@ -201,7 +201,7 @@ fn epics() -> Case {
 fn multi_epic() {
     let ran = epics().run().expect(3).stands().asks("question", "Epic 1 of 2 is done");
     assert!(!ran.bench.workspace.join("three.txt").exists(), "nobody said that it goes on");
-    let ran = ran.answer(&["d1", "proceed"]).expect(0).verified();
+    let ran = ran.answer_and_go_on(&["d1", "proceed"]).expect(0).verified();
     assert_eq!(ran.text("three.txt"), "three\n");
     let put = ran.events("epic.put");
     assert!(put.iter().any(|epic| epic["epic"] == 0 && epic["feedback"][0] == "proceed"), "{put:?}");
@@ -210,7 +210,7 @@ fn multi_epic() {
 
 #[test]
 fn multi_epic_that_a_person_stops_ships_what_is_there() {
-    let ran = epics().run().expect(3).answer(&["d1", "stop"]).expect(0).verified();
+    let ran = epics().run().expect(3).answer_and_go_on(&["d1", "stop"]).expect(0).verified();
     assert!(!ran.bench.workspace.join("three.txt").exists());
     let last = ran.events("epic.put").into_iter().rev().find(|epic| epic["epic"] == 1).unwrap();
     assert_eq!(last["status"], "skipped", "{last}");
@@ -221,7 +221,7 @@ fn multi_epic_that_a_person_stops_ships_what_is_there() {
 
 #[test]
 fn multi_epic_that_a_person_adjusts_tells_the_planner() {
-    let ran = epics().run().expect(3).answer(&["d1", "the third file in Latin, please"]).expect(0).verified();
+    let ran = epics().run().expect(3).answer_and_go_on(&["d1", "the third file in Latin, please"]).expect(0).verified();
     let put = ran.events("epic.put");
     let feedback = put.iter().find(|epic| epic["epic"] == 0 && epic["feedback"][0] == "adjust");
     assert_eq!(feedback.unwrap()["feedback"][1], "the third file in Latin, please", "{put:?}");

@@ -1,6 +1,6 @@
 //! Nobody is there: every kind of question ends the run with exit code 3 and a written brief, and the answer goes on.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::case::{
     Case, call, complete, correction, critique, discovery, needs_revision, sh, turns, unattended, vrc, write,
@@ -18,7 +18,7 @@ fn goes_on(case: Case, kind: &str, words: &str, answer: &[&str]) {
     assert_eq!(ran.events("decision.asked").len(), 1, "the same question is not asked twice");
     let mut arguments = vec!["d1"];
     arguments.extend(answer);
-    ran.answer(&arguments).expect(0).verified();
+    ran.answer_and_go_on(&arguments).expect(0).verified();
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn a_tool_that_is_missing() {
         .on("preflight", turns(&[&[call("report_preflight", report)]]));
     let ran = case.run().expect(3).stands().asks("human_action", "Install the tool.");
     // Saying so is not doing so: it is looked at again.
-    let failed = ran.answer(&["d1", "done"]).expect(3).stands();
+    let failed = ran.answer_and_go_on(&["d1", "done"]).expect(3).stands();
     assert!(failed.text("evidence/loop/value/preconditions.md").contains("tool-of-ours"));
 }
 
@@ -143,12 +143,13 @@ fn a_guard_that_was_changed() {
 #[test]
 fn money_that_ran_out() {
     let fault = json!([{"http": 429, "code": "enforced_spend_limit_reached", "message": "No money left."}]);
-    let work = json!([{"calls": [write("one.txt", "one\n")], "faults": fault.clone()}, {"calls": [complete("T1")]}]);
-    let ran = Case::new().on_subject("execute", "T1", work).run();
-    let paid = ran.text("rehearsal.yaml").replace(&fault.to_string(), "[]");
-    let ran = ran.expect(75).stands();
+    let case = |faults: Value| {
+        let work = json!([{"calls": [write("one.txt", "one\n")], "faults": faults}, {"calls": [complete("T1")]}]);
+        Case::new().on_subject("execute", "T1", work)
+    };
+    let ran = case(fault).run().expect(75).stands();
     assert!(ran.ended.stdout.contains("No money left.") || ran.ended.stderr.contains("No money left."));
-    ran.write("rehearsal.yaml", &paid);
+    case(json!([])).write_script(&ran.bench);
     unattended(ran.bench.command(&["resume", "--headless"])).expect(0);
     ran.verified();
 }
@@ -159,7 +160,7 @@ fn to_quit_is_an_answer_to_everything() {
     let question = Case::new().on("discover_context", turns(&[&[found]]));
     let risky = Case::new().on("vision_validate", turns(&[&[needs_revision(&[("V1", "SOFT", "adoption_risk")])]]));
     for case in [question, risky] {
-        let ran = case.run().expect(3).answer(&["d1", "quit"]).expect(1).verified();
+        let ran = case.run().expect(3).answer_and_go_on(&["d1", "quit"]).expect(1).verified();
         assert_eq!(ran.halted()["stop_reason"], "HUMAN_QUIT");
         assert_eq!(unattended_resume(&ran), 1, "it stays ended");
     }
