@@ -250,27 +250,13 @@ impl App<'_> {
                 return refused.and_then(|why| self.say(Tone::Bad, why, input));
             }
             Cmd::Load(load) => {
-                let (shelf, loads) = (self.shelf(), self.loads.clone());
+                let (files, loads) = (self.files(), self.loads.clone());
                 tokio::task::spawn_blocking(move || {
-                    let _ = loads.send(shelf.load(load));
+                    let _ = loads.send(files.load(load));
                 });
             }
             Cmd::Copy { what, text } => return self.copy(what, &text, input),
-            Cmd::OpenFile(path) => {
-                let workspace = self.source.as_ref().map(|source| source.workspace.clone()).unwrap_or_default();
-                let inside = path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
-                if !inside {
-                    return self.say(Tone::Bad, "not a file of the workspace", input);
-                }
-                // Evidence is looked at, not edited: a slip of the hand would be tampering.
-                let name = path.to_string_lossy();
-                let copy =
-                    path.starts_with("evidence").then(|| plain::read(&workspace, &path, MAX_OPENED).ok().flatten());
-                let copy = copy.flatten().and_then(|file| String::from_utf8(file.bytes).ok());
-                let draft = copy.and_then(|text| draft(&name, &text).ok());
-                let shown = draft.as_ref().map_or_else(|| workspace.join(&path), |draft| draft.path().to_owned());
-                self.aside(input, |host| host.edit(&shown));
-            }
+            Cmd::OpenFile(path) => return self.open_file(&path, input),
             Cmd::Edit { purpose, name, text } => return self.edit(purpose, &name, &text, input),
             Cmd::Start => match self.host.start() {
                 Ok(source) => return self.show(source, Link::InProcess, input),
@@ -281,22 +267,7 @@ impl App<'_> {
                 Err(error) => return self.say(Tone::Bad, error.to_string().replace('\n', " · "), input),
             },
             Cmd::Detach => return Some(if self.host.hosts() { Exit::Detached } else { Exit::Left }),
-            Cmd::Leave => {
-                let halted = self.model.world.run.as_ref().is_some_and(|run| run.halt.is_some());
-                if !self.host.hosts() {
-                    return Some(Exit::Left);
-                }
-                // Between a run's last event and its seal there is a moment: whoever leaves then wants the end.
-                if !halted || self.ending.is_some() {
-                    return Some(Exit::Detached);
-                }
-                self.ending = Some(Exit::Left);
-                return self.say(
-                    Tone::Info,
-                    "the run is being sealed; press again to leave it to finish by itself",
-                    input,
-                );
-            }
+            Cmd::Leave => return self.leave(input),
             Cmd::Suspend => self.aside(input, |host| host.suspend()),
             Cmd::Shell => {
                 let directory = self.source.as_ref().map(|source| source.workspace.clone());
@@ -329,7 +300,35 @@ impl App<'_> {
         None
     }
 
-    fn shelf(&self) -> RunFiles {
+    fn open_file(&mut self, path: &Path, input: &mut Option<Input>) -> Option<Exit> {
+        let workspace = self.source.as_ref().map(|source| source.workspace.clone()).unwrap_or_default();
+        let inside = path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+        if !inside {
+            return self.say(Tone::Bad, "not a file of the workspace", input);
+        }
+        // Evidence is looked at, not edited: a slip of the hand would be tampering.
+        let copy = path.starts_with("evidence").then(|| plain::read(&workspace, path, MAX_OPENED).ok().flatten());
+        let copy = copy.flatten().and_then(|file| String::from_utf8(file.bytes).ok());
+        let draft = copy.and_then(|text| draft(&path.to_string_lossy(), &text).ok());
+        let shown = draft.as_ref().map_or_else(|| workspace.join(path), |draft| draft.path().to_owned());
+        self.aside(input, |host| host.edit(&shown));
+        None
+    }
+
+    fn leave(&mut self, input: &mut Option<Input>) -> Option<Exit> {
+        let halted = self.model.world.run.as_ref().is_some_and(|run| run.halt.is_some());
+        if !self.host.hosts() {
+            return Some(Exit::Left);
+        }
+        // Between a run's last event and its seal there is a moment: whoever leaves then wants the end.
+        if !halted || self.ending.is_some() {
+            return Some(Exit::Detached);
+        }
+        self.ending = Some(Exit::Left);
+        self.say(Tone::Info, "the run is being sealed; press again to leave it to finish by itself", input)
+    }
+
+    fn files(&self) -> RunFiles {
         let run = self.source.as_ref().map(|s| (s.run.clone(), s.run_dir.clone(), s.workspace.clone()));
         RunFiles { root: self.root.clone(), run }
     }

@@ -180,73 +180,94 @@ pub fn parse(text: &str, file: &str) -> Result<LoopFile, Diagnostic> {
     Ok(declared)
 }
 
+/// A message and a hint, and the word to point at.
+type Wrong = (String, String, String);
+
+fn wrong(key: &str, message: String, hint: &str) -> Wrong {
+    (key.to_owned(), message, hint.to_owned())
+}
+
 fn check(declared: &LoopFile, text: &str, file: &str) -> Result<(), Diagnostic> {
-    let at = |key: &str, message: String, hint: &str| Diagnostic {
+    let checked = check_goal(declared)
+        .and_then(|()| check_criteria(declared))
+        .and_then(|()| check_agents(declared))
+        .and_then(|()| check_sections(declared))
+        .and_then(|()| check_links(declared));
+    checked.map_err(|(key, message, hint)| Diagnostic {
         file: file.to_owned(),
-        line: line_of(text, key),
+        line: line_of(text, &key),
         column: None,
         message,
-        hint: (!hint.is_empty()).then(|| hint.to_owned()),
-    };
-    if let Some(r_p) = declared.r_p
-        && r_p.is_zero()
-    {
-        return Err(at("R_p", "R_p must be greater than 0".into(), "a loop that needs residual 0 declares EXACT"));
+        hint: (!hint.is_empty()).then_some(hint),
+    })
+}
+
+fn check_goal(declared: &LoopFile) -> Result<(), Wrong> {
+    if declared.r_p.is_some_and(|r_p| r_p.is_zero()) {
+        let hint = "a loop that needs residual 0 declares EXACT";
+        return Err(wrong("R_p", "R_p must be greater than 0".into(), hint));
     }
     let criteria = declared.acceptance_criteria.as_deref().unwrap_or_default();
     if criteria.len() > MAX_CRITERIA {
-        return Err(at("acceptance_criteria", format!("{} criteria: at most {MAX_CRITERIA}", criteria.len()), ""));
+        let message = format!("{} criteria: at most {MAX_CRITERIA}", criteria.len());
+        return Err(wrong("acceptance_criteria", message, ""));
     }
+    Ok(())
+}
+
+fn check_criteria(declared: &LoopFile) -> Result<(), Wrong> {
     let mut ids = BTreeSet::new();
     for criterion in declared.criteria() {
         if !ids.insert(criterion.id.clone()) {
             let message = format!("the criterion id `{}` is used twice", criterion.id);
-            return Err(at(&criterion.id, message, "give each criterion its own id"));
+            return Err(wrong(&criterion.id, message, "give each criterion its own id"));
         }
         let own = declared.playbook.way_out();
         if own.is_some_and(|own| own.id == criterion.id && own.proof != criterion.proof) {
-            let message = format!(
-                "the criterion id `{}` is reserved for the {} playbook",
-                criterion.id,
-                declared.playbook.name()
-            );
-            return Err(at(&criterion.id, message, "choose another id"));
+            let playbook = declared.playbook.name();
+            let message = format!("the criterion id `{}` is reserved for the {playbook} playbook", criterion.id);
+            return Err(wrong(&criterion.id, message, "choose another id"));
         }
         if !is_plain_name(&criterion.id) {
             let message = format!("`{}` is not a valid criterion id", criterion.id);
-            return Err(at(&criterion.id, message, "use letters, digits, `-` and `_`, at most 64"));
+            return Err(wrong(&criterion.id, message, "use letters, digits, `-` and `_`, at most 64"));
         }
         if let Some(bad) = criterion.protects.iter().find(|glob| globset::Glob::new(glob).is_err()) {
             let message = format!("criterion `{}` protects `{bad}`, which is not a valid glob", criterion.id);
-            return Err(at("protects", message, "for example [\"tests/**\"]"));
+            return Err(wrong("protects", message, "for example [\"tests/**\"]"));
         }
-        if let Proof::Check { argv, .. } = &criterion.proof
-            && argv.is_empty()
-        {
+        if matches!(&criterion.proof, Proof::Check { argv, .. } if argv.is_empty()) {
             let message = format!("criterion `{}` has an empty check", criterion.id);
-            return Err(at(&criterion.id, message, "give a program and its arguments, e.g. [\"cargo\", \"test\"]"));
+            return Err(wrong(&criterion.id, message, "give a program and its arguments, e.g. [\"cargo\", \"test\"]"));
         }
     }
-    for criterion in criteria {
+    for criterion in declared.acceptance_criteria.as_deref().unwrap_or_default() {
         if let CriterionDecl::Full(CriterionFull { check: Some(_), judge: Some(_), text: wording, .. }) = criterion {
             let message = format!("the criterion `{wording}` has both a check and a judge");
-            return Err(at("judge", message, "an executable check needs no judge: remove one"));
+            return Err(wrong("judge", message, "an executable check needs no judge: remove one"));
         }
     }
+    Ok(())
+}
+
+fn check_agents(declared: &LoopFile) -> Result<(), Wrong> {
     for (role, agent) in &declared.roles {
         if declared.agents.get(agent).is_none() {
-            let message = format!("role `{}` uses the agent `{agent}`, which is not declared", role);
+            let message = format!("role `{role}` uses the agent `{agent}`, which is not declared");
             let hint = diagnose::nearest(agent, declared.agents.names())
                 .map(|name| format!("did you mean `{name}`?"))
                 .unwrap_or_default();
-            return Err(at("roles", message, &hint));
+            return Err(wrong("roles", message, &hint));
         }
     }
     for (name, agent) in declared.agents.iter() {
-        if let Err((message, hint)) = agent.check(name) {
-            return Err(at(name, message, hint));
-        }
+        agent.check(name).map_err(|(message, hint)| wrong(name, message, hint))?;
     }
+    Ok(())
+}
+
+/// The playbooks' own sections.
+fn check_sections(declared: &LoopFile) -> Result<(), Wrong> {
     let (value, prd, micro) = (&declared.value, &declared.prd, &declared.micro);
     let sections = [
         ("value", value.as_ref().map(super::value::ValueSettings::check)),
@@ -258,18 +279,20 @@ fn check(declared: &LoopFile, text: &str, file: &str) -> Result<(), Diagnostic> 
         if declared.playbook.name() != name {
             let message = format!("`{name}` is for the {name} playbook, and this loop does not run it");
             let hint = format!("add `playbook: {name}`, or leave `{name}` out");
-            return Err(at(&format!("{name}:"), message, &hint));
+            return Err(wrong(&format!("{name}:"), message, &hint));
         }
-        checked.map_err(|(key, message, hint)| at(key, message, hint))?;
-    }
-    if let Some(northstar) = &declared.northstar {
-        for id in northstar.links.keys() {
-            if !ids.contains(id) {
-                return Err(at(id, format!("northstar.links names `{id}`, which is not a criterion id"), ""));
-            }
-        }
+        checked.map_err(|(key, message, hint)| wrong(key, message, hint))?;
     }
     Ok(())
+}
+
+fn check_links(declared: &LoopFile) -> Result<(), Wrong> {
+    let Some(northstar) = &declared.northstar else { return Ok(()) };
+    let is_criterion = |id: &String| declared.criteria().iter().any(|criterion| criterion.id == *id);
+    match northstar.links.keys().find(|id| !is_criterion(id)) {
+        Some(id) => Err(wrong(id, format!("northstar.links names `{id}`, which is not a criterion id"), "")),
+        None => Ok(()),
+    }
 }
 
 /// The first line that mentions the word as a key or value; good enough to point at.

@@ -55,8 +55,6 @@ fn words_after<'a>(code: &'a str, prefix: &'a str) -> impl Iterator<Item = &'a s
 
 /// Files that lean on each other in a circle, at most so many.
 const LARGEST_KNOT: usize = 4;
-/// Modules that are being untangled, and how large their largest knot may be meanwhile. To be deleted.
-const STILL_TANGLED: &[(&str, usize)] = &[("engine", 17), ("journal", 6), ("tool", 18)];
 
 #[test]
 fn no_module_is_a_knot() {
@@ -65,9 +63,7 @@ fn no_module_is_a_knot() {
     let uses: BTreeMap<&str, BTreeSet<&str>> =
         sources.iter().map(|source| (source.module.as_str(), used_by(source, &modules))).collect();
     for knot in knots(&uses) {
-        let module = knot[0].split("::").next().unwrap_or_default();
-        let still = STILL_TANGLED.iter().find(|(name, _)| *name == module).map(|(_, size)| *size);
-        assert!(knot.len() <= still.unwrap_or(LARGEST_KNOT), "{} files in a knot: {}", knot.len(), knot.join(" "));
+        assert!(knot.len() <= LARGEST_KNOT, "{} files in a knot: {}", knot.len(), knot.join(" "));
     }
 }
 
@@ -193,17 +189,8 @@ fn paths_are_read_as_the_compiler_reads_them() {
 
 const LONGEST_FUNCTION: usize = 80;
 /// Longer functions, how long they may be, and why.
-const LONG_FUNCTIONS: &[(&str, &str, usize, &str)] = &[
-    ("machine/forbidden.rs", "violation", 105, "a table: one detector per forbidden state"),
-    // Today's others. The list only gets shorter.
-    ("console/app.rs", "perform", 84, "to be cut"),
-    ("console/app.rs", "shell", 100, "to be cut"),
-    ("engine/asking.rs", "ask", 111, "to be cut"),
-    ("engine/program.rs", "attend", 125, "to be cut"),
-    ("machine/family/call.rs", "apply", 84, "to be cut"),
-    ("model/loop_file.rs", "check", 88, "to be cut"),
-    ("tool/permission/shell/word.rs", "word", 106, "to be cut"),
-];
+const LONG_FUNCTIONS: &[(&str, &str, usize, &str)] =
+    &[("machine/forbidden.rs", "violation", 105, "a table: one detector per forbidden state")];
 
 #[test]
 fn functions_fit_a_screen() {

@@ -2,7 +2,7 @@
 
 use crate::machine::call::{CallState, CallSummary};
 use crate::machine::event::AfterFailure;
-use crate::machine::event::{CallEvent, Report, ReportAccepted, Usage};
+use crate::machine::event::{AgentFinished, CallEvent, Report, ReportAccepted, Usage};
 use crate::machine::failure;
 use crate::machine::ledger::{Row, add_cost};
 use crate::machine::run::RunState;
@@ -122,26 +122,30 @@ pub(in crate::machine) fn apply(state: &mut RunState, event: &CallEvent, ts: &st
                 iteration.accept(accepted, paraphrase);
             }
         }
-        CallEvent::AgentFinished(finished) => {
-            let call = state.call.take().ok_or("no agent is running")?;
-            let summary = CallSummary {
-                role: finished.role,
-                purpose: call.purpose(),
-                subject: call.started.subject.clone(),
-                end: finished.end.clone(),
-                turns: call.turn,
-                paraphrase: call.started.paraphrase,
-            };
-            let made = state.calls_made.entry((summary.purpose, summary.subject.clone())).or_default();
-            *made = made.saturating_add(1);
-            if let Some(iteration) = &mut state.current {
-                iteration.calls.insert(finished.call.clone(), summary.clone());
-            }
-            state.last_call = Some(summary);
-            state.ledger.lose();
-            state.operator.requeue(&finished.call);
-        }
+        CallEvent::AgentFinished(finished) => finish(state, finished)?,
     }
+    Ok(())
+}
+
+/// The agent's part is over.
+fn finish(state: &mut RunState, finished: &AgentFinished) -> Result<(), &'static str> {
+    let call = state.call.take().ok_or("no agent is running")?;
+    let summary = CallSummary {
+        role: finished.role,
+        purpose: call.purpose(),
+        subject: call.started.subject.clone(),
+        end: finished.end.clone(),
+        turns: call.turn,
+        paraphrase: call.started.paraphrase,
+    };
+    let made = state.calls_made.entry((summary.purpose, summary.subject.clone())).or_default();
+    *made = made.saturating_add(1);
+    if let Some(iteration) = &mut state.current {
+        iteration.calls.insert(finished.call.clone(), summary.clone());
+    }
+    state.last_call = Some(summary);
+    state.ledger.lose();
+    state.operator.requeue(&finished.call);
     Ok(())
 }
 

@@ -56,6 +56,10 @@ impl Word {
         self.name_end.and_then(|end| self.raw.get(..end)).map(str::to_owned)
     }
 
+    fn may_be_a_name(&self) -> bool {
+        self.name_end.is_none() && !self.quoted && !self.shape.contains(HOLE)
+    }
+
     fn push(&mut self, character: char) {
         self.raw.push(character);
         self.shape.push(character);
@@ -79,14 +83,68 @@ fn name_end(text: &str) -> Option<usize> {
     (starts && all && subscript).then_some(name.len())
 }
 
+/// Brackets and braces that may be expanded make the whole word unknown.
+#[derive(Default)]
+struct Marks {
+    bracket: bool,
+    /// 1: one is open; 2: and what is in it makes it an expansion.
+    brace: u8,
+    whole: bool,
+}
+
+impl Marks {
+    /// `any`: something of the word stands before it.
+    fn see(&mut self, character: char, next: Option<char>, any: bool) {
+        match character {
+            '[' => self.bracket = true,
+            ']' if self.bracket => self.whole |= any,
+            '{' => self.brace = self.brace.max(1),
+            ',' if self.brace >= 1 => self.brace = 2,
+            '.' if self.brace >= 1 && next == Some('.') => self.brace = 2,
+            '}' if self.brace == 2 => self.whole = true,
+            _ => {}
+        }
+    }
+}
+
 impl Reader<'_> {
+    fn single_quoted(&mut self, word: &mut Word) -> Result<(), Unreadable> {
+        self.skip(1)?;
+        loop {
+            match self.step()? {
+                Some('\'') => return Ok(()),
+                Some(inner) => word.push(inner),
+                None => return Err("a quote is not closed"),
+            }
+        }
+    }
+
+    /// `~`, `~name`, `~+`.
+    fn home(&mut self) -> Result<(), Unreadable> {
+        while self.peek().is_some_and(|c| c == '~' || c.is_alphanumeric() || matches!(c, '-' | '_' | '+')) {
+            self.skip(1)?;
+        }
+        Ok(())
+    }
+
+    fn dollar_quoted(&mut self) -> Result<(), Unreadable> {
+        self.skip(2)?;
+        loop {
+            match self.step()? {
+                Some('\'') => return Ok(()),
+                Some('\\') => self.skip(1)?,
+                Some(_) => {}
+                None => return Err("a quote is not closed"),
+            }
+        }
+    }
+
     /// The word here; `None` where an operator stands.
     pub(super) fn word(&mut self) -> Result<Option<Word>, Unreadable> {
         let begin = self.at;
         let mut word = Word::default();
         let mut any = false;
-        // Brackets and braces that may be expanded make the whole word unknown.
-        let (mut bracket, mut brace, mut whole) = (false, 0u8, false);
+        let mut marks = Marks::default();
         while let Some(character) = self.peek() {
             let from = self.at;
             match character {
@@ -116,14 +174,7 @@ impl Reader<'_> {
                 }
                 '\'' => {
                     word.quoted = true;
-                    self.skip(1)?;
-                    loop {
-                        match self.step()? {
-                            Some('\'') => break,
-                            Some(inner) => word.push(inner),
-                            None => return Err("a quote is not closed"),
-                        }
-                    }
+                    self.single_quoted(&mut word)?;
                 }
                 '"' => {
                     word.quoted = true;
@@ -132,28 +183,18 @@ impl Reader<'_> {
                 }
                 '$' if self.peek_at(1) == Some('\'') => {
                     word.quoted = true;
-                    self.skip(2)?;
-                    loop {
-                        match self.step()? {
-                            Some('\'') => break,
-                            Some('\\') => self.skip(1)?,
-                            Some(_) => {}
-                            None => return Err("a quote is not closed"),
-                        }
-                    }
+                    self.dollar_quoted()?;
                     self.hole_from(&mut word, from);
                 }
                 '$' if self.peek_at(1) == Some('"') => self.skip(1)?,
                 '$' | '`' => self.expansion(&mut word, false)?,
                 '~' if word.raw.is_empty() && !word.quoted => {
-                    while self.peek().is_some_and(|c| c == '~' || c.is_alphanumeric() || matches!(c, '-' | '_' | '+')) {
-                        self.skip(1)?;
-                    }
+                    self.home()?;
                     self.hole_from(&mut word, from);
                 }
                 '~' if word.raw.ends_with(['=', ':']) => {
                     self.skip(1)?;
-                    whole = true;
+                    marks.whole = true;
                     word.push('~');
                 }
                 '*' | '?' => {
@@ -162,17 +203,9 @@ impl Reader<'_> {
                 }
                 _ => {
                     self.skip(1)?;
-                    match character {
-                        '[' => bracket = true,
-                        ']' if bracket => whole |= any,
-                        '{' => brace = brace.max(1),
-                        ',' if brace >= 1 => brace = 2,
-                        '.' if brace >= 1 && self.peek() == Some('.') => brace = 2,
-                        '}' if brace == 2 => whole = true,
-                        '=' if word.name_end.is_none() && !word.quoted && !word.shape.contains(super::HOLE) => {
-                            word.name_end = name_end(&word.raw);
-                        }
-                        _ => {}
+                    marks.see(character, self.peek(), any);
+                    if character == '=' && word.may_be_a_name() {
+                        word.name_end = name_end(&word.raw);
                     }
                     word.push(character);
                 }
@@ -182,7 +215,7 @@ impl Reader<'_> {
         if self.at == begin || (!any && word.raw.is_empty()) {
             return Ok(None);
         }
-        if whole {
+        if marks.whole {
             word.shape = HOLE.to_string();
         }
         Ok(Some(word))
