@@ -62,7 +62,7 @@ struct Open {
 
 /// The answer to "may I call?".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum GateAnswer {
     Go,
     Wait { millis: u64, why: Why },
 }
@@ -91,7 +91,7 @@ impl Shared {
     }
 
     /// May the request with this ticket go now? "Go" counts it.
-    pub fn ask(&mut self, ticket: u64, now: u64, jitter: u64) -> Verdict {
+    pub fn ask(&mut self, ticket: u64, now: u64, jitter: u64) -> GateAnswer {
         // Another run's clock may have been read a little later than ours, but not much.
         self.open.retain(|open| open.until > now && open.until <= now + 2 * LEASE_MS);
         // A clock that jumped must not lock anybody out.
@@ -100,7 +100,7 @@ impl Shared {
         }
         if self.not_before > now {
             let late = jitter % (self.spread.min(LONGEST_SPREAD_MS) + 1);
-            return Verdict::Wait { millis: self.not_before - now + late, why: Why::Told };
+            return GateAnswer::Wait { millis: self.not_before - now + late, why: Why::Told };
         }
         let on_the_way = self.open.len() as u64;
         if let Some(verdict) = Self::used_up(&mut self.tokens, on_the_way, now, jitter) {
@@ -110,10 +110,10 @@ impl Shared {
             return verdict;
         }
         if (!self.heard && on_the_way > 0) || self.open.len() >= MAX_OPEN {
-            return Verdict::Wait { millis: LOOK_AGAIN_MS + jitter % LOOK_AGAIN_MS, why: Why::Asking };
+            return GateAnswer::Wait { millis: LOOK_AGAIN_MS + jitter % LOOK_AGAIN_MS, why: Why::Asking };
         }
         self.go(ticket, now);
-        Verdict::Go
+        GateAnswer::Go
     }
 
     /// Counts a request that goes whatever is known: the operator said so.
@@ -127,7 +127,7 @@ impl Shared {
 
     /// Does this window hold a request back? After its end a new one begins, of which we only know the limit. Half
     /// of that until the server speaks again: a window of the server meets at most two of ours.
-    fn used_up(slot: &mut Option<Window>, on_the_way: u64, now: u64, jitter: u64) -> Option<Verdict> {
+    fn used_up(slot: &mut Option<Window>, on_the_way: u64, now: u64, jitter: u64) -> Option<GateAnswer> {
         let window = slot.as_mut()?;
         if window.reset <= now || window.reset > now + LONGEST_WAIT_MS {
             let Some(limit) = window.limit else {
@@ -142,10 +142,10 @@ impl Shared {
         }
         // Somebody is about to hear what the new window really holds.
         if window.assumed && on_the_way > 0 {
-            return Some(Verdict::Wait { millis: LOOK_AGAIN_MS + jitter % LOOK_AGAIN_MS, why: Why::Asking });
+            return Some(GateAnswer::Wait { millis: LOOK_AGAIN_MS + jitter % LOOK_AGAIN_MS, why: Why::Asking });
         }
         let wait = window.reset - now;
-        Some(Verdict::Wait { millis: wait + jitter % (wait / 10).clamp(1, 2_000), why: Why::UsedUp })
+        Some(GateAnswer::Wait { millis: wait + jitter % (wait / 10).clamp(1, 2_000), why: Why::UsedUp })
     }
 
     /// A server answered the request with this ticket, and said how much is left.

@@ -12,7 +12,7 @@ use crate::engine::error::EngineError;
 use crate::engine::genesis;
 use crate::engine::host::Wanted;
 use crate::engine::places::StateRoot;
-use crate::evidence::verify::{self, RenderedPlace, Verdict};
+use crate::evidence::verify::{self, RenderedPlace, VerifyVerdict};
 use crate::journal::RunDir;
 use crate::workspace::plain::{self, Bits, Durability};
 
@@ -184,9 +184,9 @@ fn tell(workspace: &Path) -> Result<(), EngineError> {
     let run_dir = RunDir::open(&root.run(&run))?;
     let found = verify::verify(&run_dir, Some(&root.anchors()), &RenderedPlace::Workspace(workspace.clone()));
     let verdict = match found.verdict() {
-        Verdict::Ok => "verified: chain, decisions and files agree",
-        Verdict::Tampered => "NOT AS WRITTEN",
-        Verdict::Incomplete => "incomplete",
+        VerifyVerdict::Ok => "verified: chain, decisions and files agree",
+        VerifyVerdict::Tampered => "NOT AS WRITTEN",
+        VerifyVerdict::Incomplete => "incomplete",
     };
     text::line(format!("  {verdict} ({} events)", found.events));
     text::line("");

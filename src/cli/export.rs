@@ -9,7 +9,7 @@ use crate::engine::offline;
 use crate::engine::places::StateRoot;
 use crate::evidence::pack::{self, PackError};
 use crate::evidence::render;
-use crate::evidence::verify::{self, RenderedPlace, Verdict};
+use crate::evidence::verify::{self, RenderedPlace, VerifyVerdict};
 use crate::journal::{Anchors, RunDir};
 
 use super::{Outcome, select, text};
@@ -46,9 +46,13 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     let count = pack::pack(&run_dir, &Anchors::in_root(root.path()), evidence, &out).map_err(failed)?;
     text::line(format!("run {}: {count} files in {}", selected.run, text::safe(&options.file.to_string_lossy())));
     match found.verdict() {
-        Verdict::Ok => {}
-        Verdict::Tampered => text::complaint("the run was changed after it was written; `nightloop verify` says where"),
-        Verdict::Incomplete => text::complaint("the run is not complete; `nightloop verify` says what is missing"),
+        VerifyVerdict::Ok => {}
+        VerifyVerdict::Tampered => {
+            text::complaint("the run was changed after it was written; `nightloop verify` says where")
+        }
+        VerifyVerdict::Incomplete => {
+            text::complaint("the run is not complete; `nightloop verify` says what is missing")
+        }
     }
     text::line("check it anywhere: nightloop verify FILE --signer ALLOWED_SIGNERS");
     Ok(0)

@@ -22,7 +22,7 @@ use crate::engine::declaration::{Declaration, read_declaration};
 use crate::engine::error::EngineError;
 use crate::engine::host::{self, Wanted, runtime};
 use crate::engine::hub::Hub;
-use crate::engine::means::Means;
+use crate::engine::launch_options::LaunchOptions;
 use crate::engine::observer::Observer;
 use crate::engine::places::StateRoot;
 use crate::engine::session::Attendance;
@@ -82,7 +82,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     let script = script(options.script.as_deref(), stage.path())?;
     let notes = put_rehearsal(&mut declaration, &script);
     let root = StateRoot::at(stage.path().join("state"));
-    let means = Means { faults: Some(Arc::clone(&injector)), ..Means::from(Speed::Instant) };
+    let means = LaunchOptions { faults: Some(Arc::clone(&injector)), ..LaunchOptions::from(Speed::Instant) };
     let began = Instant::now();
     let (state, events) = run(&root, &workspace, declaration, means)?;
     let seen = tell::Seen {
@@ -159,7 +159,7 @@ fn run(
     root: &StateRoot,
     workspace: &Path,
     declaration: Declaration,
-    means: Means,
+    means: LaunchOptions,
 ) -> Result<(RunState, Vec<Event>), EngineError> {
     let wanted = Wanted::New { workspace: workspace.to_owned(), declaration: Box::new(declaration) };
     runtime()?.block_on(async {

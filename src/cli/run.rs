@@ -11,7 +11,7 @@ use crate::engine::declaration::read_declaration;
 use crate::engine::error::EngineError;
 use crate::engine::host::{self, Wanted, runtime};
 use crate::engine::hub::Hub;
-use crate::engine::means::{Means, Record};
+use crate::engine::launch_options::{LaunchOptions, Record};
 use crate::engine::places::StateRoot;
 use crate::engine::resources;
 use crate::engine::session::Attendance;
@@ -87,7 +87,7 @@ pub fn record(file: Option<&Path>, append: bool) -> Result<Option<Record>, Engin
 
 /// Runs what is wanted in the manner that is asked for.
 pub fn start(wanted: Wanted, manner: Manner, look: &Look, at_once: bool, record: Option<Record>) -> Outcome {
-    let means = Means { record, ..Means::from(Speed::Times(1.0)) };
+    let means = LaunchOptions { record, ..LaunchOptions::from(Speed::Times(1.0)) };
     match manner {
         Manner::Headless(format) => headless(&StateRoot::locate()?, wanted, format, means),
         Manner::Detached if hold::is_held() => watch::in_the_dark(wanted, means),
@@ -110,7 +110,7 @@ pub enum Answers {
 }
 
 /// Drives a run with lines on stdout.
-pub fn headless(root: &StateRoot, wanted: Wanted, format: Format, means: Means) -> Outcome {
+pub fn headless(root: &StateRoot, wanted: Wanted, format: Format, means: LaunchOptions) -> Outcome {
     headless_with(root, wanted, format, means, Answers::Nobody)
 }
 
@@ -118,7 +118,7 @@ pub fn headless_with(
     root: &StateRoot,
     wanted: Wanted,
     format: Format,
-    means: impl Into<Means>,
+    means: impl Into<LaunchOptions>,
     answers: Answers,
 ) -> Outcome {
     let means = means.into();

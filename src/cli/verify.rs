@@ -15,7 +15,7 @@ use crate::engine::places::StateRoot;
 use crate::engine::session::{self, Attendance};
 use crate::engine::signer;
 use crate::evidence::pack::{self, PackError};
-use crate::evidence::verify::{self, Problem, RenderedPlace, Verdict, Verification};
+use crate::evidence::verify::{self, Problem, RenderedPlace, Verification, VerifyVerdict};
 use crate::journal::{PublicKey, RunDir, Signers};
 use crate::machine::run::RunState;
 use crate::model::criterion::Proof;
@@ -115,13 +115,14 @@ fn locate(here: &Path, options: &Options) -> Result<Result<Target, PackError>, E
 
 /// The file itself is not as `export` writes it: nothing in it is looked at.
 fn refuse(refusal: &PackError, options: &Options) -> u8 {
-    let verdict = if matches!(refusal, PackError::Cut(_)) { Verdict::Incomplete } else { Verdict::Tampered };
+    let verdict =
+        if matches!(refusal, PackError::Cut(_)) { VerifyVerdict::Incomplete } else { VerifyVerdict::Tampered };
     let name = options.run.as_deref().unwrap_or_default();
     if options.json {
         let problem = json!([{"place": name, "what": refusal.to_string()}]);
         let (problems, incomplete) = match verdict {
-            Verdict::Incomplete => (json!([]), json!([refusal.to_string()])),
-            Verdict::Ok | Verdict::Tampered => (problem, json!([])),
+            VerifyVerdict::Incomplete => (json!([]), json!([refusal.to_string()])),
+            VerifyVerdict::Ok | VerifyVerdict::Tampered => (problem, json!([])),
         };
         let report = json!({
             "verdict": word(verdict), "exit": verdict.exit_code(), "run": null, "events": 0, "head": null,
@@ -130,7 +131,7 @@ fn refuse(refusal: &PackError, options: &Options) -> u8 {
         });
         text::json_line(&report);
     } else {
-        let opening = if verdict == Verdict::Incomplete { "incomplete" } else { "NOT AS WRITTEN" };
+        let opening = if verdict == VerifyVerdict::Incomplete { "incomplete" } else { "NOT AS WRITTEN" };
         text::line(format!("{}: {opening}: {}", text::safe(name), text::safe(&refusal.to_string())));
     }
     verdict.exit_code()
@@ -193,11 +194,11 @@ fn check_signer(found: &mut Verification, signers: Option<(&Signers, &Path)>) ->
     Some(who)
 }
 
-const fn word(verdict: Verdict) -> &'static str {
+const fn word(verdict: VerifyVerdict) -> &'static str {
     match verdict {
-        Verdict::Ok => "ok",
-        Verdict::Tampered => "contradiction",
-        Verdict::Incomplete => "incomplete",
+        VerifyVerdict::Ok => "ok",
+        VerifyVerdict::Tampered => "contradiction",
+        VerifyVerdict::Incomplete => "incomplete",
     }
 }
 
@@ -256,11 +257,11 @@ fn headline(found: &Verification, who: Option<&Who>) -> String {
         .filter_map(|(there, lack)| (!there).then_some(lack))
         .collect();
     match (found.verdict(), who) {
-        (Verdict::Tampered, _) => "NOT AS WRITTEN".to_owned(),
-        (Verdict::Incomplete, _) if lacks.is_empty() => "incomplete".to_owned(),
-        (Verdict::Incomplete, _) => format!("incomplete: {}", lacks.join(", ")),
-        (Verdict::Ok, Some(who)) if lacks.is_empty() => format!("verified, {}", text::safe(&who.words())),
-        (Verdict::Ok, _) => format!("consistent, but {}", lacks.join(" and ")),
+        (VerifyVerdict::Tampered, _) => "NOT AS WRITTEN".to_owned(),
+        (VerifyVerdict::Incomplete, _) if lacks.is_empty() => "incomplete".to_owned(),
+        (VerifyVerdict::Incomplete, _) => format!("incomplete: {}", lacks.join(", ")),
+        (VerifyVerdict::Ok, Some(who)) if lacks.is_empty() => format!("verified, {}", text::safe(&who.words())),
+        (VerifyVerdict::Ok, _) => format!("consistent, but {}", lacks.join(" and ")),
     }
 }
 

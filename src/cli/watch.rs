@@ -18,7 +18,7 @@ use crate::console::terminal;
 use crate::console::world::World;
 use crate::engine::error::EngineError;
 use crate::engine::host::{self, Hosted, Wanted};
-use crate::engine::means::Means;
+use crate::engine::launch_options::LaunchOptions;
 use crate::engine::offline;
 use crate::engine::places::{self, StateRoot};
 use crate::engine::recorded;
@@ -59,7 +59,7 @@ pub fn has_terminal() -> bool {
 /// A run that this process is to drive, with a console over it.
 pub struct Plan {
     pub wanted: Wanted,
-    pub means: Means,
+    pub means: LaunchOptions,
     /// Start at once, without the ready screen.
     pub start: bool,
     /// Answer the demo's questions after this long.
@@ -120,7 +120,7 @@ fn show(
 }
 
 /// Drives a run without a console, in the held process, until its end.
-pub fn in_the_dark(wanted: Wanted, means: Means) -> Outcome {
+pub fn in_the_dark(wanted: Wanted, means: LaunchOptions) -> Outcome {
     let held =
         Held::take().ok_or_else(|| EngineError::Internal("the process that started this one is gone".to_owned()))?;
     let hosted = host::host(&StateRoot::locate()?, wanted, means)?;
@@ -135,7 +135,7 @@ struct Hosting {
     root: StateRoot,
     held: Held,
     wanted: Option<Wanted>,
-    means: Means,
+    means: LaunchOptions,
     auto: Option<Duration>,
     own: Option<Hosted>,
 }

@@ -12,7 +12,7 @@ use crate::machine::state::State;
 use crate::model::criterion::Proof;
 use crate::model::safe::Safe;
 
-use super::recent::{Recent, Step};
+use super::recent::{Recent, RecentStep};
 use super::scene::{Link, Scene, millis_of};
 use super::theme::{Glyphs, Role};
 use super::widget;
@@ -121,8 +121,10 @@ fn check<'a>(run: &RunState, recent: &Recent) -> Option<Activity<'a>> {
     };
     let announced = recent.step(run).and_then(|noted| match &noted.what {
         // Of several checks at once only the latest is known by its command.
-        Step::Probe { phase: at, probe: latest, argv } if (*at, latest) == (phase, &probe) => Some(argv.clone()),
-        Step::Probe { .. } | Step::Request { .. } | Step::Failed { .. } | Step::Tool { .. } => None,
+        RecentStep::Probe { phase: at, probe: latest, argv } if (*at, latest) == (phase, &probe) => Some(argv.clone()),
+        RecentStep::Probe { .. } | RecentStep::Request { .. } | RecentStep::Failed { .. } | RecentStep::Tool { .. } => {
+            None
+        }
     });
     let argv = announced.or_else(|| declared_argv(run, &probe));
     Some(Activity::Check { what: Safe::line(&what).to_string(), argv })
@@ -145,7 +147,7 @@ fn of_call<'a>(scene: &Scene<'_>, call: &CallState, recent: &Recent) -> Activity
         && let Some(last) = millis_of(&run.time.last_ts)
     {
         let cause = match step {
-            Some(Step::Failed { class, message, attempt }) => {
+            Some(RecentStep::Failed { class, message, attempt }) => {
                 Some(Failure { class: class.clone(), message: message.clone(), attempt: *attempt })
             }
             _ => None,
@@ -154,14 +156,14 @@ fn of_call<'a>(scene: &Scene<'_>, call: &CallState, recent: &Recent) -> Activity
         return Activity::ServerWait { role, until_ms, cause };
     }
     if call.request_open {
-        let writing = matches!(step, Some(Step::Request { writing: true }));
+        let writing = matches!(step, Some(RecentStep::Request { writing: true }));
         return Activity::Reply { role, model: Safe::line(&call.started.model), turn: call.turn, writing };
     }
     let running = call.tools.iter().find(|tool| matches!(tool.phase, ToolPhase::Intended { .. }));
     match running {
         Some(tool) => {
             let summary = match step {
-                Some(Step::Tool { id, summary, .. }) if *id == tool.tool_use.id => Some(summary.clone()),
+                Some(RecentStep::Tool { id, summary, .. }) if *id == tool.tool_use.id => Some(summary.clone()),
                 _ => None,
             };
             Activity::Tool { role, name: Safe::line(&tool.tool_use.name), summary }

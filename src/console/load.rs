@@ -7,7 +7,7 @@ use crate::engine::genesis;
 use crate::engine::places::StateRoot;
 use crate::engine::recorded;
 use crate::evidence::store;
-use crate::evidence::verify::{self, RenderedPlace, Verdict};
+use crate::evidence::verify::{self, RenderedPlace, VerifyVerdict};
 use crate::journal::{self, JournalError, RunDir, RunLock};
 use crate::machine::document::EVIDENCE_ROOT;
 use crate::machine::run::RunState;
@@ -67,9 +67,9 @@ impl RunFiles {
             found.problems.iter().map(|problem| (Safe::line(&problem.place), Safe::line(&problem.what))).collect();
         problems.extend(found.incomplete.iter().map(|what| (Safe::line("not complete"), Safe::line(what))));
         let verdict = match found.verdict() {
-            Verdict::Ok => VerifiedAs::Ok,
-            Verdict::Tampered => VerifiedAs::Tampered,
-            Verdict::Incomplete => VerifiedAs::Incomplete,
+            VerifyVerdict::Ok => VerifiedAs::Ok,
+            VerifyVerdict::Tampered => VerifiedAs::Tampered,
+            VerifyVerdict::Incomplete => VerifiedAs::Incomplete,
         };
         Verified { events: found.events, files: found.files_compared, verdict, problems }
     }

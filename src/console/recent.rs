@@ -21,7 +21,7 @@ pub struct Noted<T> {
 
 /// The step that began last.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum RecentStep {
     /// A request is out; `writing` once the first piece of the reply came.
     Request {
         writing: bool,
@@ -49,7 +49,7 @@ pub enum Step {
 pub struct Recent {
     next_seq: u64,
     entered: Option<Noted<Safe>>,
-    step: Option<Noted<Step>>,
+    step: Option<Noted<RecentStep>>,
 }
 
 impl Recent {
@@ -57,7 +57,7 @@ impl Recent {
         match news {
             News::Event { stamped, .. } => self.event(stamped),
             News::Live(_) => {
-                if let Some(Noted { what: Step::Request { writing }, .. }) = &mut self.step {
+                if let Some(Noted { what: RecentStep::Request { writing }, .. }) = &mut self.step {
                     *writing = true;
                 }
             }
@@ -80,18 +80,18 @@ impl Recent {
                 self.entered = Some(noted(stamped, Safe::line("the run started")));
                 None
             }
-            Event::Call(CallEvent::LlmRequested(_)) => Some(Step::Request { writing: false }),
-            Event::Call(CallEvent::LlmFailed(failed)) => Some(Step::Failed {
+            Event::Call(CallEvent::LlmRequested(_)) => Some(RecentStep::Request { writing: false }),
+            Event::Call(CallEvent::LlmFailed(failed)) => Some(RecentStep::Failed {
                 class: Safe::line(failed.class.name()),
                 message: Safe::line(&failed.message),
                 attempt: failed.attempt,
             }),
-            Event::Call(CallEvent::ToolIntended(tool)) => Some(Step::Tool {
+            Event::Call(CallEvent::ToolIntended(tool)) => Some(RecentStep::Tool {
                 id: tool.id.clone(),
                 name: Safe::line(&tool.name),
                 summary: Safe::line(&tool.summary),
             }),
-            Event::Iteration(IterationEvent::ProbeStarted(started)) => Some(Step::Probe {
+            Event::Iteration(IterationEvent::ProbeStarted(started)) => Some(RecentStep::Probe {
                 phase: started.phase,
                 probe: started.probe.clone(),
                 argv: Safe::line(&started.argv.join(" ")),
@@ -114,7 +114,7 @@ impl Recent {
     }
 
     /// The step that is going on.
-    pub fn step(&self, run: &RunState) -> Option<&Noted<Step>> {
+    pub fn step(&self, run: &RunState) -> Option<&Noted<RecentStep>> {
         self.step.as_ref().filter(|_| self.knows(run))
     }
 }
@@ -142,7 +142,7 @@ mod tests {
     fn a_tool_call_is_known_by_its_summary() {
         let sample = Sample::demo();
         let (recent, run) = after(&sample, sample.first("tool.intended", 40));
-        let Some(Noted { what: Step::Tool { name, .. }, .. }) = recent.step(&run) else { panic!("no tool") };
+        let Some(Noted { what: RecentStep::Tool { name, .. }, .. }) = recent.step(&run) else { panic!("no tool") };
         assert_eq!(name.as_str(), "write_file");
         assert!(recent.entered(&run).is_some());
     }

@@ -9,7 +9,7 @@ use crate::model::decision::{
     ASK_TOOL, Answer, DEFAULT_VERIFY_SECONDS, MAX_PROPOSAL, MAX_TEXT, Request, Severity, VisionIssue,
 };
 use crate::model::digest::Digest;
-use crate::tool::permission::Verdict;
+use crate::tool::permission::Ruling;
 use crate::workspace::document;
 
 use super::confine::protected;
@@ -117,8 +117,8 @@ fn check_verification(cx: &Context<'_>, argv: &[String]) -> Result<(), String> {
         return Err(format!("`verify` is a command of 1 to {MAX_VERIFY_WORDS} words, {MAX_VERIFY_BYTES} bytes in all"));
     }
     match cx.rules.decide("bash", &json!({"command": argv.join(" ")})) {
-        Verdict::Denied { rule } => Err(format!("`verify` is not permitted: deny {rule}")),
-        Verdict::Allowed { .. } | Verdict::Ask { .. } => Ok(()),
+        Ruling::Denied { rule } => Err(format!("`verify` is not permitted: deny {rule}")),
+        Ruling::Allowed { .. } | Ruling::Ask { .. } => Ok(()),
     }
 }
 

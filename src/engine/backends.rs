@@ -18,7 +18,7 @@ use crate::workspace::document;
 
 use super::error::EngineError;
 use super::keys::{self, Key};
-use super::means::Means;
+use super::launch_options::LaunchOptions;
 use super::program::Program;
 use super::rate::RateGate;
 use super::setup::Setup;
@@ -58,7 +58,7 @@ struct AgentBuilder<'a> {
     catalogue: Catalogue,
     workspace: &'a Path,
     state_root: &'a Path,
-    means: &'a Means,
+    means: &'a LaunchOptions,
     /// By agent.
     keys: BTreeMap<String, Key>,
 }
@@ -72,7 +72,7 @@ impl Agents {
         declared: &LoopFile,
         workspace: &Path,
         state_root: &Path,
-        means: &Means,
+        means: &LaunchOptions,
     ) -> Result<Self, EngineError> {
         let keys = find_keys(declared, workspace).await?;
         let mut secrets = secrecy::gather(declared);
@@ -279,7 +279,7 @@ fn played(workspace: &Path, name: &str) -> Result<Played, EngineError> {
 }
 
 /// Opens the cassette that is to be recorded.
-fn cassette(means: &Means, secrets: &Arc<Secrets>) -> Result<Option<Arc<Cassette>>, EngineError> {
+fn cassette(means: &LaunchOptions, secrets: &Arc<Secrets>) -> Result<Option<Arc<Cassette>>, EngineError> {
     let Some(record) = &means.record else { return Ok(None) };
     let opened = Cassette::open(&record.file, record.append, Arc::clone(secrets)).map_err(|e| {
         let hint = if e.kind() == std::io::ErrorKind::AlreadyExists {

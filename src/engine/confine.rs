@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::model::ids::Role;
 use crate::model::learnings;
-use crate::tool::permission::{Rules, Verdict};
+use crate::tool::permission::{Rules, Ruling};
 use crate::tool::permit;
 use crate::tool::process::Access;
 use crate::tool::sandbox::Confinement;
@@ -86,9 +86,9 @@ pub(super) fn put_up<T>(confinement: Result<T, String>) -> Result<T, EngineError
 /// May this command be run on an agent's word, with nobody asked? The error says why not.
 pub(super) fn permitted(rules: &Rules, argv: &[String]) -> Result<(), String> {
     match rules.decide("bash", &serde_json::json!({"command": quoted(argv)})) {
-        Verdict::Allowed { .. } => Ok(()),
-        Verdict::Denied { rule } => Err(format!("not permitted: deny {rule}")),
-        Verdict::Ask { rule } => Err(format!("not permitted without a person: ask {rule}")),
+        Ruling::Allowed { .. } => Ok(()),
+        Ruling::Denied { rule } => Err(format!("not permitted: deny {rule}")),
+        Ruling::Ask { rule } => Err(format!("not permitted without a person: ask {rule}")),
     }
 }
 

@@ -21,7 +21,7 @@ use super::declaration::Declaration;
 use super::driver::{Driver, Ports};
 use super::error::EngineError;
 use super::hub::Hub;
-use super::means::Means;
+use super::launch_options::LaunchOptions;
 use super::observer::{Observer, Silent};
 use super::places::StateRoot;
 pub use super::resources::runtime;
@@ -46,7 +46,7 @@ pub async fn open(
     root: &StateRoot,
     wanted: Wanted,
     attendance: Attendance,
-    means: impl Into<Means>,
+    means: impl Into<LaunchOptions>,
 ) -> Result<Opened, EngineError> {
     let means = means.into();
     match wanted {
@@ -138,7 +138,7 @@ struct Introduction {
 }
 
 /// Opens a run on a thread of its own, and returns when it is open.
-pub fn host(root: &StateRoot, wanted: Wanted, means: impl Into<Means>) -> Result<Hosted, EngineError> {
+pub fn host(root: &StateRoot, wanted: Wanted, means: impl Into<LaunchOptions>) -> Result<Hosted, EngineError> {
     let means = means.into();
     let (hub, (orders, inbox)) = (Hub::default(), Orders::channel());
     let (introduce, introduced) = mpsc::channel::<Introduction>();

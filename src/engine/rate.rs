@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::agent::RateLimits;
-use crate::agent::gate::{Shared, Verdict};
+use crate::agent::gate::{GateAnswer, Shared};
 use crate::model::digest::Digest;
 
 /// More than any file of ours.
@@ -40,17 +40,17 @@ impl RateGate {
     }
 
     /// May a request go now? `insist`: it goes whatever is known.
-    pub fn ask(&self, now: u64, random: u64, insist: bool) -> (Verdict, Ticket) {
+    pub fn ask(&self, now: u64, random: u64, insist: bool) -> (GateAnswer, Ticket) {
         let ticket = Ticket(random);
         let verdict = self.change(|shared| {
             if insist {
                 shared.go(ticket.0, now);
-                Verdict::Go
+                GateAnswer::Go
             } else {
                 shared.ask(ticket.0, now, random)
             }
         });
-        (verdict.unwrap_or(Verdict::Go), ticket)
+        (verdict.unwrap_or(GateAnswer::Go), ticket)
     }
 
     /// What the server said with its answer.

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use crate::machine::event::Signal;
 use crate::machine::run::RunState;
 use crate::model::learnings::flatten;
-use crate::workspace::plain::{self, Bits, Durability, Kind};
+use crate::workspace::plain::{self, Bits, Durability, FileKind};
 
 /// The file whose existence is backpressure, relative to the workspace.
 pub const STOP_FILE: &str = "scratch/STOP";
@@ -173,7 +173,7 @@ fn watch_stop_file(
     })
     .ok()
     .and_then(|mut watcher| {
-        let is_there = plain::kind(workspace, "scratch") == Ok(Some(Kind::Folder));
+        let is_there = plain::kind(workspace, "scratch") == Ok(Some(FileKind::Folder));
         let target = if is_there { workspace.join("scratch") } else { workspace.to_owned() };
         watcher.watch(&target, notify::RecursiveMode::NonRecursive).ok()?;
         Some(watcher)

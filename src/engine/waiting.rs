@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::agent::gate::{Verdict, Why};
+use crate::agent::gate::{GateAnswer, Why};
 use crate::machine::event::Signal;
 use crate::model::failure::FailureClass;
 
@@ -47,7 +47,7 @@ pub(super) async fn pass_gate(
     for _ in 0..SHORT_LOOKS {
         let insist = std::mem::take(&mut cx.server_wait.retry_now);
         let (verdict, ticket) = gate.ask(rate::now_ms(), jitter(), insist);
-        let Verdict::Wait { millis, why } = verdict else { return Ok(Some(ticket)) };
+        let GateAnswer::Wait { millis, why } = verdict else { return Ok(Some(ticket)) };
         if millis >= SHORTEST_RECORDED_MS {
             let message = match why {
                 Why::Told => "another run of yours was told to wait",

@@ -13,7 +13,7 @@ use crate::machine::document::EVIDENCE_ROOT;
 use crate::model::ids::RunId;
 use crate::model::rendered::Rendered;
 use crate::playbook::value::views;
-use crate::workspace::plain::{self, Bits, Durability, Fault, Kind};
+use crate::workspace::plain::{self, Bits, Durability, Fault, FileKind};
 use crate::workspace::tree::{self, TEMPORARY};
 
 use super::render;
@@ -129,9 +129,9 @@ pub fn remove_leftovers(workspace: &Path) -> io::Result<()> {
 fn remove_temporaries(workspace: &Path, folder: &str, depth: usize) {
     for (name, kind) in plain::list(workspace, folder, MAX_NAMES).unwrap_or_default() {
         let path = format!("{folder}/{name}");
-        if kind == Kind::File && name.starts_with(TEMPORARY) {
+        if kind == FileKind::File && name.starts_with(TEMPORARY) {
             let _ = plain::remove(workspace, &path);
-        } else if kind == Kind::Folder && depth < MAX_DEPTH {
+        } else if kind == FileKind::Folder && depth < MAX_DEPTH {
             remove_temporaries(workspace, &path, depth + 1);
         }
     }
@@ -181,7 +181,7 @@ pub fn find(workspace: &Path, run: &RunId) -> Option<String> {
     if owner_of(workspace, EVIDENCE_ROOT).as_deref() == Some(run.as_str()) {
         return Some(EVIDENCE_ROOT.to_owned());
     }
-    let is_folder = |path: &String| plain::kind(workspace, path) == Ok(Some(Kind::Folder));
+    let is_folder = |path: &String| plain::kind(workspace, path) == Ok(Some(FileKind::Folder));
     archive_names(run.as_str()).take_while(is_folder).last()
 }
 

@@ -25,7 +25,7 @@ mod tools;
 
 /// How far the run can be believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum VerifyVerdict {
     Ok,
     /// Something contradicts what was written.
     Tampered,
@@ -33,7 +33,7 @@ pub enum Verdict {
     Incomplete,
 }
 
-impl Verdict {
+impl VerifyVerdict {
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Ok => 0,
@@ -93,13 +93,13 @@ impl Verification {
         found
     }
 
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> VerifyVerdict {
         if !self.problems.is_empty() {
-            Verdict::Tampered
+            VerifyVerdict::Tampered
         } else if !self.incomplete.is_empty() {
-            Verdict::Incomplete
+            VerifyVerdict::Incomplete
         } else {
-            Verdict::Ok
+            VerifyVerdict::Ok
         }
     }
 }

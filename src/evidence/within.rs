@@ -6,7 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::workspace::plain::{self, Fault, Kind, What};
+use crate::workspace::plain::{self, Fault, FileKind, What};
 
 /// Folders in folders that are looked into.
 const MAX_DEPTH: usize = 16;
@@ -27,7 +27,7 @@ pub enum Found {
 impl From<Fault> for Found {
     fn from(fault: Fault) -> Self {
         match fault.what {
-            What::NotAFile(Kind::Link) | What::NotAFolder(Kind::Link) => Self::Linked(fault.place),
+            What::NotAFile(FileKind::Link) | What::NotAFolder(FileKind::Link) => Self::Linked(fault.place),
             What::NotAFile(_) | What::NotAFolder(_) => Self::NotAFile,
             What::TooLarge(_) => Self::TooLarge,
             What::TooMany(_) | What::Leaves | What::Failed(_) => Self::Unreadable(fault.to_string()),
@@ -96,10 +96,10 @@ impl Within {
                 return Ok(());
             }
             match kind {
-                Kind::Folder => {
+                FileKind::Folder => {
                     self.list_into(&format!("{dir}/{name}"), &format!("{below}{name}/"), limit, depth + 1, listing)?;
                 }
-                Kind::File | Kind::Link | Kind::Other => listing.names.push(format!("{below}{name}")),
+                FileKind::File | FileKind::Link | FileKind::Other => listing.names.push(format!("{below}{name}")),
             }
         }
         Ok(())

@@ -17,7 +17,7 @@ use super::error::{JournalError, at};
 use super::lock::RunLock;
 use super::record::Record;
 use super::run_dir::RunDir;
-use super::scan::{Break, Scanner, Stop, Verdict};
+use super::scan::{Break, Damage, Scanner, Stop};
 use crate::model::digest::Digest;
 
 /// A journal that is ready for a writer.
@@ -51,8 +51,8 @@ pub fn recover(
             Ok(None) => break None,
             Err(Stop::Error(error)) => return Err(error),
             Err(Stop::Broken(broken)) => match broken.judge()? {
-                Verdict::Refused(error) => return Err(error),
-                Verdict::Torn { bytes } => break Some(cut(run, &broken, bytes)?),
+                Damage::Refused(error) => return Err(error),
+                Damage::Torn { bytes } => break Some(cut(run, &broken, bytes)?),
             },
         }
     };

@@ -75,7 +75,7 @@ impl From<JournalError> for Stop {
 }
 
 /// What the damage means.
-pub(super) enum Verdict {
+pub(super) enum Damage {
     /// `bytes` at the end of the last segment can be cut off.
     Torn {
         bytes: u64,
@@ -274,9 +274,9 @@ impl Place<'_> {
 
 impl Break {
     /// Decides by the rule in this file's header.
-    pub(super) fn judge(&self) -> Result<Verdict, JournalError> {
+    pub(super) fn judge(&self) -> Result<Damage, JournalError> {
         if let Some(found) = self.newer {
-            return Ok(Verdict::Refused(JournalError::NewerVersion {
+            return Ok(Damage::Refused(JournalError::NewerVersion {
                 path: self.path.clone(),
                 segment: self.segment,
                 line: self.line,
@@ -286,28 +286,28 @@ impl Break {
             }));
         }
         if self.old {
-            return Ok(Verdict::Refused(self.corrupt()));
+            return Ok(Damage::Refused(self.corrupt()));
         }
         if let Some(bytes) = self.unfinished {
-            return Ok(Verdict::Torn { bytes });
+            return Ok(Damage::Torn { bytes });
         }
         let mut lines = Lines::open(&self.path, self.offset).map_err(at(&self.path))?;
         let mut bytes = 0;
         while let Some(raw) = lines.next().map_err(at(&self.path))? {
             // A line of a newer format was whole when it was written, like one of ours.
             if raw.ended && !matches!(line::parse(raw.bytes), Err(Malformed::Not(_))) {
-                return Ok(Verdict::Refused(self.corrupt()));
+                return Ok(Damage::Refused(self.corrupt()));
             }
             bytes += raw.length;
         }
-        Ok(Verdict::Torn { bytes })
+        Ok(Damage::Torn { bytes })
     }
 
     /// The error of a reader that may not repair.
     pub(super) fn to_error(&self) -> JournalError {
         match self.judge() {
-            Ok(Verdict::Refused(error)) | Err(error) => error,
-            Ok(Verdict::Torn { bytes }) => JournalError::Torn {
+            Ok(Damage::Refused(error)) | Err(error) => error,
+            Ok(Damage::Torn { bytes }) => JournalError::Torn {
                 path: self.path.clone(),
                 segment: self.segment,
                 line: self.line,

@@ -13,7 +13,7 @@ use super::anchor::{Anchor, Anchored, Anchors};
 use super::error::JournalError;
 use super::names;
 use super::run_dir::RunDir;
-use super::scan::{Break, Scanner, Stop, Verdict};
+use super::scan::{Break, Damage, Scanner, Stop};
 use super::seal::{self, HEAD_SUBJECT, Seal};
 use super::signature;
 use super::ssh::PublicKey;
@@ -196,13 +196,13 @@ fn note_break(run: &RunDir, broken: &Break, report: &mut ChainReport) {
         return;
     }
     match broken.judge() {
-        Ok(Verdict::Torn { bytes }) => {
+        Ok(Damage::Torn { bytes }) => {
             let what = format!("{bytes} bytes that are not an event: {}", broken.detail);
             report.torn = true;
             report.torn_at =
                 Some(Problem { place: place(run, &broken.path, Some(broken.line), Some(broken.seq)), what });
         }
-        Ok(Verdict::Refused(error)) | Err(error) => report.problems.push(problem(run, &error)),
+        Ok(Damage::Refused(error)) | Err(error) => report.problems.push(problem(run, &error)),
     }
 }
 

@@ -29,7 +29,7 @@ pub use merge::{Merged, NotMerged, merge};
 pub use priority::{Priority, Scale};
 pub use read_when::ReadWhen;
 pub use select::{Counts, NoChoice};
-pub use verdict::{How, Verdict};
+pub use verdict::{How, PassesValue};
 pub use write::Change;
 
 use json::{Member, Node};

@@ -12,7 +12,7 @@ pub const MAX_DETOURS: usize = 2;
 
 /// What the critic said of one pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CriticVerdict {
     /// It is as it should be.
     Verified,
     Unverified {
@@ -28,13 +28,13 @@ pub enum Verdict {
 /// One change of the workspace and its critique.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pass {
-    pub verdict: Verdict,
+    pub verdict: CriticVerdict,
     /// Was it a detour's work, for this class of failure, and not the author's?
     pub detour: Option<Class>,
 }
 
-impl From<Verdict> for Pass {
-    fn from(verdict: Verdict) -> Self {
+impl From<CriticVerdict> for Pass {
+    fn from(verdict: CriticVerdict) -> Self {
         Self { verdict, detour: None }
     }
 }
@@ -70,17 +70,17 @@ impl Kernel {
             return if self.limit == 0 { Next::AdvanceWithConcerns } else { Next::Author };
         };
         match &last.verdict {
-            Verdict::Verified => Next::Verified,
-            Verdict::Blocked => Next::Escalate,
-            Verdict::Unverified { help: false, .. } => Next::NoViablePath,
+            CriticVerdict::Verified => Next::Verified,
+            CriticVerdict::Blocked => Next::Escalate,
+            CriticVerdict::Unverified { help: false, .. } => Next::NoViablePath,
             // A detour is no author pass: it is taken at the limit, too, but no author pass follows it there.
-            Verdict::Unverified { help: true, signature: Some(signature) }
+            CriticVerdict::Unverified { help: true, signature: Some(signature) }
                 if last.detour.is_none() && earlier.last().is_some_and(|pass| pass.failed_with(signature)) =>
             {
                 let class = signature.class;
                 if self.detours(class) < MAX_DETOURS { Next::Detour(class) } else { Next::Escalate }
             }
-            Verdict::Unverified { help: true, .. } => {
+            CriticVerdict::Unverified { help: true, .. } => {
                 if self.authored() < self.limit {
                     Next::Author
                 } else {
@@ -102,7 +102,7 @@ impl Kernel {
 
 impl Pass {
     fn failed_with(&self, signature: &Signature) -> bool {
-        matches!(&self.verdict, Verdict::Unverified { signature: Some(own), .. } if own == signature)
+        matches!(&self.verdict, CriticVerdict::Unverified { signature: Some(own), .. } if own == signature)
     }
 }
 
@@ -110,8 +110,8 @@ impl Pass {
 mod tests {
     use super::*;
 
-    fn unverified(help: bool, signature: Option<&str>) -> Verdict {
-        Verdict::Unverified { help, signature: signature.map(Signature::of) }
+    fn unverified(help: bool, signature: Option<&str>) -> CriticVerdict {
+        CriticVerdict::Unverified { help, signature: signature.map(Signature::of) }
     }
 
     fn failed(words: &str) -> Pass {
@@ -140,17 +140,17 @@ mod tests {
 
     #[test]
     fn verified_at_the_limit_is_verified() {
-        assert_eq!(after(1, &[Verdict::Verified.into()]), Next::Verified);
-        assert_eq!(after(2, &[failed("a"), Verdict::Verified.into()]), Next::Verified);
+        assert_eq!(after(1, &[CriticVerdict::Verified.into()]), Next::Verified);
+        assert_eq!(after(2, &[failed("a"), CriticVerdict::Verified.into()]), Next::Verified);
         assert_eq!(
-            after(2, &[failed("a"), failed("a"), Pass { verdict: Verdict::Verified, ..detoured("a") }]),
+            after(2, &[failed("a"), failed("a"), Pass { verdict: CriticVerdict::Verified, ..detoured("a") }]),
             Next::Verified
         );
     }
 
     #[test]
     fn blocked_and_hopeless_end_before_the_limit() {
-        assert_eq!(after(3, &[Verdict::Blocked.into()]), Next::Escalate);
+        assert_eq!(after(3, &[CriticVerdict::Blocked.into()]), Next::Escalate);
         // No help beats the repeated signature.
         assert_eq!(after(3, &[failed("a"), unverified(false, Some("a")).into()]), Next::NoViablePath);
     }

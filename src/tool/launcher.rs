@@ -35,7 +35,7 @@ use super::sandbox::setup::Setup;
 use super::spawn::{self, OnParentDeath};
 use super::step::NotReady;
 use super::sweep;
-use wire::{Frame, Kind, Reader, Writer};
+use wire::{Frame, FrameKind, Reader, Writer};
 
 /// The hidden subcommand that runs [`inside::main`].
 pub const SUBCOMMAND: &str = "__launch";
@@ -101,12 +101,12 @@ impl Pool {
             let launcher = kept.map_or_else(|| Launcher::start(&self.setup), Ok)?;
             let answer = launcher.ask(request, files);
             match answer {
-                Ok(Frame { kind: Kind::Started, files, .. }) => {
+                Ok(Frame { kind: FrameKind::Started, files, .. }) => {
                     let leader = files.into_iter().next().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
                     let pid = number_of(leader.as_fd())?;
                     return Ok(Call { pool: self, launcher: Some(launcher), leader, pid });
                 }
-                Ok(Frame { kind: Kind::NotStarted, bytes, .. }) => {
+                Ok(Frame { kind: FrameKind::NotStarted, bytes, .. }) => {
                     self.keep(launcher);
                     return Err(told(&bytes));
                 }
@@ -163,9 +163,10 @@ impl Launcher {
         let mut tie = Tie(Some(start_tied(command)?));
         socket.set_write_timeout(Some(PATIENCE))?;
         socket.set_read_timeout(Some(PATIENCE))?;
-        wire::send(&socket, Kind::Setup, setup, &[])?;
+        wire::send(&socket, FrameKind::Setup, setup, &[])?;
         let Frame { kind, bytes, files } = wire::receive(&socket)?;
-        let Some((first, tied)) = files.into_iter().next().zip(tie.0.take()).filter(|_| kind == Kind::Ready) else {
+        let Some((first, tied)) = files.into_iter().next().zip(tie.0.take()).filter(|_| kind == FrameKind::Ready)
+        else {
             return Err(told(&bytes));
         };
         let pid = number_of(first.as_fd())?;
@@ -173,7 +174,7 @@ impl Launcher {
     }
 
     fn ask(&self, request: &Request, files: [BorrowedFd<'_>; 3]) -> io::Result<Frame> {
-        wire::send(&self.socket, Kind::Run, &request.0, &files)?;
+        wire::send(&self.socket, FrameKind::Run, &request.0, &files)?;
         wire::receive(&self.socket)
     }
 
@@ -252,8 +253,8 @@ impl Call<'_> {
     pub(super) fn finish(mut self) -> Option<Status> {
         let launcher = self.launcher.take()?;
         let next = || pipes::is_readable(launcher.socket.as_fd(), BOUND).then(|| wire::receive(&launcher.socket).ok());
-        let exited = next()?.filter(|frame| frame.kind == Kind::Exited)?;
-        let clean = next().flatten().is_some_and(|frame| frame.kind == Kind::Clean);
+        let exited = next()?.filter(|frame| frame.kind == FrameKind::Exited)?;
+        let clean = next().flatten().is_some_and(|frame| frame.kind == FrameKind::Clean);
         let mut from = Reader(&exited.bytes);
         let (code, signal) = (from.number().ok()?, from.number().ok()?);
         if clean {

@@ -30,7 +30,7 @@ use shell::{Command, HOLE, Word};
 
 /// What the rules say about a call, and which one said it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Ruling {
     Allowed { rule: String },
     Ask { rule: String },
     Denied { rule: String },
@@ -124,49 +124,49 @@ impl Rules {
         })
     }
 
-    pub fn decide(&self, tool: &str, input: &Value) -> Verdict {
+    pub fn decide(&self, tool: &str, input: &Value) -> Ruling {
         let call = Call::new(tool, input);
         let hit = |rules: &[Rule], sure: Hit| {
             rules.iter().find(|rule| call.could_be(rule, sure)).map(|rule| rule.text.clone())
         };
         if let Some(rule) = hit(&self.deny, Hit::Surely) {
-            return Verdict::Denied { rule };
+            return Ruling::Denied { rule };
         }
         let verdict = self.unless_critical(&call, hit);
         match (verdict, call.critical) {
-            (Verdict::Denied { rule }, _) => Verdict::Denied { rule },
-            (_, Some(why)) => Verdict::Ask { rule: format!("{}{why}", critical::CRITICAL) },
+            (Ruling::Denied { rule }, _) => Ruling::Denied { rule },
+            (_, Some(why)) => Ruling::Ask { rule: format!("{}{why}", critical::CRITICAL) },
             (verdict, None) => verdict,
         }
     }
 
-    fn unless_critical(&self, call: &Call<'_>, hit: impl Fn(&[Rule], Hit) -> Option<String>) -> Verdict {
+    fn unless_critical(&self, call: &Call<'_>, hit: impl Fn(&[Rule], Hit) -> Option<String>) -> Ruling {
         let exactly = |rule: &&Rule| rule.about(call.tool, Reach::Narrow) && rule.is_exactly(&call.exact);
         if let Some(rule) = self.remembered.iter().find(exactly) {
-            return Verdict::Allowed { rule: format!("remembered {}", rule.text) };
+            return Ruling::Allowed { rule: format!("remembered {}", rule.text) };
         }
         if let Some(why) = call.unreadable {
-            return Verdict::Ask { rule: format!("cannot be read: {why}") };
+            return Ruling::Ask { rule: format!("cannot be read: {why}") };
         }
         if let Some(rule) = hit(&self.deny, Hit::Perhaps) {
-            return Verdict::Ask { rule: format!("could be {rule}") };
+            return Ruling::Ask { rule: format!("could be {rule}") };
         }
         if let Some(rule) = hit(&self.ask, Hit::Surely).or_else(|| hit(&self.ask, Hit::Perhaps)) {
-            return Verdict::Ask { rule };
+            return Ruling::Ask { rule };
         }
         if let Some(rule) = call.allowed_by(&self.allow) {
-            return Verdict::Allowed { rule };
+            return Ruling::Allowed { rule };
         }
         if call.tool == "bash" && call.steps.is_empty() {
-            return Verdict::Allowed { rule: "nothing runs".to_owned() };
+            return Ruling::Allowed { rule: "nothing runs".to_owned() };
         }
         let listed = self.allow.iter().any(|rule| rule.about(call.tool, Reach::Narrow));
         match self.otherwise {
-            Some(Otherwise::Allow) => Verdict::Allowed { rule: "otherwise allow".to_owned() },
-            Some(Otherwise::Ask) => Verdict::Ask { rule: "otherwise ask".to_owned() },
-            Some(Otherwise::Deny) => Verdict::Denied { rule: "otherwise deny".to_owned() },
-            None if listed => Verdict::Ask { rule: "no allow rule covers it".to_owned() },
-            None => Verdict::Allowed { rule: "default".to_owned() },
+            Some(Otherwise::Allow) => Ruling::Allowed { rule: "otherwise allow".to_owned() },
+            Some(Otherwise::Ask) => Ruling::Ask { rule: "otherwise ask".to_owned() },
+            Some(Otherwise::Deny) => Ruling::Denied { rule: "otherwise deny".to_owned() },
+            None if listed => Ruling::Ask { rule: "no allow rule covers it".to_owned() },
+            None => Ruling::Allowed { rule: "default".to_owned() },
         }
     }
 }

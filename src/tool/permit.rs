@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::access::Access;
-use super::permission::{self, RuleError, Rules, Verdict};
+use super::permission::{self, RuleError, Rules, Ruling};
 use super::registry::{self, EffectClass};
 use crate::machine::event::AskedBy;
 use crate::machine::run::RunState;
@@ -38,9 +38,9 @@ pub fn rules(state: &RunState) -> Result<Rules, RuleError> {
 
 pub fn permit(state: &RunState, rules: &Rules, by: &AskedBy, tool: &str, input: &Value) -> Permit {
     let rule = match rules.decide(tool, input) {
-        Verdict::Allowed { rule } => return Permit::Run { rule: format!("allow {rule}") },
-        Verdict::Denied { rule } => return Permit::Refuse { rule: format!("deny {rule}") },
-        Verdict::Ask { rule } => rule,
+        Ruling::Allowed { rule } => return Permit::Run { rule: format!("allow {rule}") },
+        Ruling::Denied { rule } => return Permit::Refuse { rule: format!("deny {rule}") },
+        Ruling::Ask { rule } => rule,
     };
     let command = permission::exact_text(input);
     if command.len() > MAX_TEXT {

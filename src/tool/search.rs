@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::call::{ToolContext, ToolOutcome};
 use super::inputs::{GlobSearch, GrepSearch, bounded};
 use crate::workspace::contain::Root;
-use crate::workspace::plain::Kind;
+use crate::workspace::plain::FileKind;
 use crate::workspace::walk;
 
 /// What is shown of one matching line.
@@ -159,7 +159,7 @@ fn list(ctx: &ToolContext, root: &Root, start: &Path) -> Option<List> {
     };
     let finished = walk::walk(root.path(), &range, &mut |seen| {
         let walk::Seen::Entry(entry) = seen else { return ControlFlow::Continue(()) };
-        if entry.kind != Kind::File || !entry.path.starts_with(start) {
+        if entry.kind != FileKind::File || !entry.path.starts_with(start) {
             return ControlFlow::Continue(());
         }
         if list.files.len() >= ctx.limits.search_files {

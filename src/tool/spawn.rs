@@ -21,7 +21,7 @@ use std::sync::Arc;
 use super::kernel;
 use super::owned;
 use super::sandbox::worn::Worn;
-use super::step::{NotReady, Step};
+use super::step::{LaunchStep, NotReady};
 
 /// What happens to the child when the thread that started it ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(super) fn spawn(mut command: Command, on_death: OnParentDeath, worn: Option<
     // A child that fails says with one byte what it was about; exec closes the pipe without a word.
     let (mut tell, told) = io::pipe()?;
     let get_ready = move || {
-        Step::Session.begin();
+        LaunchStep::Session.begin();
         rustix::process::setsid()?;
         let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
         rustix::process::setrlimit(rustix::process::Resource::Core, none)?;
@@ -50,7 +50,7 @@ pub(super) fn spawn(mut command: Command, on_death: OnParentDeath, worn: Option<
         if let Some(worn) = &worn {
             worn.enter(folder.as_deref())?;
         }
-        Step::Parent.begin();
+        LaunchStep::Parent.begin();
         #[cfg(target_os = "linux")]
         if on_death == OnParentDeath::Kill {
             let kill = rustix::process::Signal::KILL;
@@ -65,13 +65,13 @@ pub(super) fn spawn(mut command: Command, on_death: OnParentDeath, worn: Option<
         if let Some(worn) = &worn {
             worn.wear()?;
         }
-        Step::Program.begin();
+        LaunchStep::Program.begin();
         Ok(())
     };
     let prepare = move || {
         let ready: io::Result<()> = get_ready();
         if ready.is_err() {
-            let _ = rustix::io::write(&told, &[Step::latest()]);
+            let _ = rustix::io::write(&told, &[LaunchStep::latest()]);
         }
         ready
     };

@@ -9,7 +9,7 @@ static STEP: AtomicU8 = AtomicU8::new(0);
 /// The parts of getting ready that can fail for reasons an operator should know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Step {
+pub(super) enum LaunchStep {
     Session = 1,
     Namespaces,
     Ids,
@@ -27,7 +27,7 @@ pub(super) enum Step {
     Program,
 }
 
-impl Step {
+impl LaunchStep {
     const ALL: [(Self, &'static str); 15] = [
         (Self::Session, "a session of its own"),
         (Self::Namespaces, "namespaces"),
@@ -65,7 +65,7 @@ pub(super) struct NotReady(String, u8, Option<i32>);
 impl NotReady {
     /// An error, with the step it belongs to; as it is where that was the program's own start.
     pub(super) fn at(step: u8, error: io::Error) -> io::Error {
-        match Step::ALL.iter().find(|(known, _)| *known as u8 == step) {
+        match LaunchStep::ALL.iter().find(|(known, _)| *known as u8 == step) {
             Some((_, name)) if !name.is_empty() => {
                 let why = format!("{name} could not be put in place ({error})");
                 io::Error::new(error.kind(), Self(why, step, error.raw_os_error()))

@@ -6,7 +6,7 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use super::plain::{self, Bits, Durability, Kind};
+use super::plain::{self, Bits, Durability, FileKind};
 use super::tree::{self, Pace};
 
 const MAX_FILES: usize = 50_000;
@@ -53,7 +53,7 @@ pub fn copy(from: &Path, to: &Path) -> Result<Copied, CopyError> {
 /// Copies one name; says why not, where it is left out.
 fn copy_one(from: &Path, to: &Path, name: &str) -> io::Result<Option<String>> {
     match plain::kind(from, name) {
-        Ok(Some(Kind::Link)) => {
+        Ok(Some(FileKind::Link)) => {
             let link = plain::link(from, name).ok().flatten().filter(|link| stays_inside(name, link));
             let Some(link) = link else { return Ok(Some("a link that leads out of the workspace".to_owned())) };
             plain::put_link(to, name, &link).map_err(plain::Fault::into_io)?;

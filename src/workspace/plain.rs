@@ -32,7 +32,7 @@ pub struct PlainFile {
 
 /// What a name in a folder is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum FileKind {
     File,
     Folder,
     Link,
@@ -40,7 +40,7 @@ pub enum Kind {
     Other,
 }
 
-impl Kind {
+impl FileKind {
     pub const fn of(kind: FileType) -> Self {
         match kind {
             FileType::RegularFile => Self::File,
@@ -89,9 +89,9 @@ pub struct Fault {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum What {
     #[error("is {}, not a file", .0.name())]
-    NotAFile(Kind),
+    NotAFile(FileKind),
     #[error("is {}, not a folder", .0.name())]
-    NotAFolder(Kind),
+    NotAFolder(FileKind),
     #[error("has more than {0} bytes")]
     TooLarge(usize),
     #[error("has more than {0} entries")]
@@ -151,21 +151,21 @@ pub fn open_file(folder: &OwnedFd, name: &OsStr) -> Result<Option<File>, What> {
         Ok(None) => return Ok(None),
         Err(error) => return Err(What::Failed(error)),
     };
-    let found = Kind::of(FileType::from_raw_mode(stat.st_mode));
-    if found != Kind::File {
+    let found = FileKind::of(FileType::from_raw_mode(stat.st_mode));
+    if found != FileKind::File {
         return Err(What::NotAFile(found));
     }
     let file = match rustix::fs::openat(folder, name, FILE, Mode::empty()) {
         Ok(file) => File::from(file),
         Err(Errno::NOENT) => return Ok(None),
-        Err(Errno::LOOP) => return Err(What::NotAFile(Kind::Link)),
+        Err(Errno::LOOP) => return Err(What::NotAFile(FileKind::Link)),
         // A socket, or a pipe that came meanwhile.
-        Err(Errno::NXIO) => return Err(What::NotAFile(Kind::Other)),
+        Err(Errno::NXIO) => return Err(What::NotAFile(FileKind::Other)),
         Err(error) => return Err(What::Failed(error)),
     };
     let stat = rustix::fs::fstat(&file).map_err(What::Failed)?;
-    match Kind::of(FileType::from_raw_mode(stat.st_mode)) {
-        Kind::File => Ok(Some(file)),
+    match FileKind::of(FileType::from_raw_mode(stat.st_mode)) {
+        FileKind::File => Ok(Some(file)),
         other => Err(What::NotAFile(other)),
     }
 }
@@ -187,9 +187,9 @@ pub fn modified(stat: &Stat) -> SystemTime {
 }
 
 /// The kind of a name; what cannot be told is odd.
-pub fn kind_at(folder: &OwnedFd, name: &OsStr) -> Kind {
+pub fn kind_at(folder: &OwnedFd, name: &OsStr) -> FileKind {
     let found = stat_at(folder, name).ok().flatten();
-    found.map_or(Kind::Other, |stat| Kind::of(FileType::from_raw_mode(stat.st_mode)))
+    found.map_or(FileKind::Other, |stat| FileKind::of(FileType::from_raw_mode(stat.st_mode)))
 }
 
 /// The content of a regular file in a folder; `None` where nothing has that name.
@@ -210,7 +210,7 @@ pub fn read_at(folder: &OwnedFd, name: &OsStr, limit: usize) -> Result<Option<Pl
 }
 
 /// The names in a folder, sorted; none where there is no such folder. More than `most` is an error.
-pub fn list(workspace: &Path, path: impl AsRef<Path>, most: usize) -> Result<Vec<(String, Kind)>, Fault> {
+pub fn list(workspace: &Path, path: impl AsRef<Path>, most: usize) -> Result<Vec<(String, FileKind)>, Fault> {
     let path = path.as_ref();
     let Some(folder) = folder(workspace, &parts(path)?, false)? else { return Ok(Vec::new()) };
     let failed = |error: Errno| Fault::new(path, What::Failed(error));
@@ -227,7 +227,7 @@ pub fn list(workspace: &Path, path: impl AsRef<Path>, most: usize) -> Result<Vec
         // Some file systems do not tell the kind while they list.
         let kind = match entry.file_type() {
             FileType::Unknown => kind_at(&folder, OsStr::new(&name)),
-            known => Kind::of(known),
+            known => FileKind::of(known),
         };
         names.push((name, kind));
     }
@@ -244,8 +244,8 @@ pub fn read(workspace: &Path, path: impl AsRef<Path>, limit: usize) -> Result<Op
 }
 
 /// What stands at a name; `None`: nothing.
-pub fn kind(workspace: &Path, path: impl AsRef<Path>) -> Result<Option<Kind>, Fault> {
-    Ok(stat(workspace, path)?.map(|stat| Kind::of(FileType::from_raw_mode(stat.st_mode))))
+pub fn kind(workspace: &Path, path: impl AsRef<Path>) -> Result<Option<FileKind>, Fault> {
+    Ok(stat(workspace, path)?.map(|stat| FileKind::of(FileType::from_raw_mode(stat.st_mode))))
 }
 
 /// The same with its size, times and so on.
@@ -269,13 +269,13 @@ pub fn put(
     let failed = |error: io::Error| Fault::new(path, What::Failed(Errno::from_io_error(&error).unwrap_or(Errno::IO)));
     let folder = folder(workspace, &parent, true)?.ok_or_else(|| Fault::new(path, What::Failed(Errno::NOENT)))?;
     let there = stat_at(&folder, &name).map_err(|error| Fault::new(path, What::Failed(error)))?;
-    let found = there.as_ref().map(|stat| Kind::of(FileType::from_raw_mode(stat.st_mode)));
-    if found == Some(Kind::Folder) {
-        return Err(Fault::new(path, What::NotAFile(Kind::Folder)));
+    let found = there.as_ref().map(|stat| FileKind::of(FileType::from_raw_mode(stat.st_mode)));
+    if found == Some(FileKind::Folder) {
+        return Err(Fault::new(path, What::NotAFile(FileKind::Folder)));
     }
     let mode = match (bits, there) {
         (Bits::Executable(true), _) => 0o755,
-        (Bits::Kept, Some(stat)) if found == Some(Kind::File) => stat.st_mode & 0o777,
+        (Bits::Kept, Some(stat)) if found == Some(FileKind::File) => stat.st_mode & 0o777,
         (Bits::Executable(false) | Bits::Kept, _) => 0o644,
     };
     Target::at(folder, name, mode).put(content, durability).map_err(failed)
@@ -310,7 +310,7 @@ pub fn remove(workspace: &Path, path: impl AsRef<Path>) -> Result<bool, Fault> {
     match rustix::fs::unlinkat(&folder, name.as_os_str(), AtFlags::empty()) {
         Ok(()) => Ok(true),
         Err(Errno::NOENT) => Ok(false),
-        Err(Errno::ISDIR) => Err(Fault::new(path, What::NotAFile(Kind::Folder))),
+        Err(Errno::ISDIR) => Err(Fault::new(path, What::NotAFile(FileKind::Folder))),
         Err(error) => Err(Fault::new(path, What::Failed(error))),
     }
 }
@@ -394,7 +394,7 @@ fn parts(path: &Path) -> Result<Vec<OsString>, Fault> {
 
 fn split(path: &Path) -> Result<(Vec<OsString>, OsString), Fault> {
     let mut parent = parts(path)?;
-    let name = parent.pop().ok_or_else(|| Fault::new(path, What::NotAFile(Kind::Folder)))?;
+    let name = parent.pop().ok_or_else(|| Fault::new(path, What::NotAFile(FileKind::Folder)))?;
     Ok((parent, name))
 }
 
@@ -471,7 +471,8 @@ mod tests {
         put(dir.path(), "s/b", b"", TEXT, SYNCED).unwrap();
         put(dir.path(), "s/a/x", b"", TEXT, SYNCED).unwrap();
         symlink("b", dir.path().join("s/c")).unwrap();
-        let expected = [("a", Kind::Folder), ("b", Kind::File), ("c", Kind::Link)].map(|(n, k)| (n.to_owned(), k));
+        let expected =
+            [("a", FileKind::Folder), ("b", FileKind::File), ("c", FileKind::Link)].map(|(n, k)| (n.to_owned(), k));
         assert_eq!(list(dir.path(), "s", 3).unwrap(), expected);
         assert!(list(dir.path(), "s", 2).is_err());
         assert_eq!(list(dir.path(), "none", 2), Ok(Vec::new()));

@@ -27,7 +27,7 @@ mod guarded;
 
 pub use guarded::REPOSITORY;
 
-use super::plain::{self, Kind};
+use super::plain::{self, FileKind};
 use super::walk;
 use crate::model::digest::Digest;
 
@@ -114,7 +114,7 @@ pub fn remove_leftovers(root: &Path) -> io::Result<()> {
     let everything = walk::Range { enter: &|_| true, depth: None, stop: &|| false };
     walk::walk(root, &everything, &mut |seen| {
         if let walk::Seen::Entry(entry) = seen
-            && entry.kind == Kind::File
+            && entry.kind == FileKind::File
             && entry.name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes())
         {
             // What cannot be removed is seen as what it is.
@@ -207,16 +207,16 @@ fn look(
     pace: &dyn Fn() -> Pace,
 ) -> io::Result<Look> {
     let Some(stat) = plain::stat_at(folder, name)? else { return Ok(Look::Gone) };
-    match Kind::of(FileType::from_raw_mode(stat.st_mode)) {
-        Kind::Link => {
+    match FileKind::of(FileType::from_raw_mode(stat.st_mode)) {
+        FileKind::Link => {
             let target = rustix::fs::readlinkat(folder, name, Vec::new())?;
             // The prefix keeps a link apart from a file that holds the same text.
             let sha256 = Digest::of_parts(&[b"symlink\0", target.to_bytes()]);
             let size = target.to_bytes().len() as u64;
             return Ok(Look::State(FileState { sha256, size, executable: false }, None));
         }
-        Kind::Folder | Kind::Other => return Ok(Look::Odd),
-        Kind::File => {}
+        FileKind::Folder | FileKind::Other => return Ok(Look::Odd),
+        FileKind::File => {}
     }
     let stamp = Stamp::of(&stat);
     let executable = stat.st_mode & 0o111 != 0;

@@ -18,7 +18,7 @@ use std::path::Path;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::{Dir, FileType};
 
-use super::plain::{self, Kind};
+use super::plain::{self, FileKind};
 
 /// Deeper folders are not entered; each level holds a descriptor.
 const MAX_DEPTH: usize = 200;
@@ -46,7 +46,7 @@ pub struct Entry<'a> {
     pub name: &'a OsStr,
     /// From the root of the walk.
     pub path: &'a Path,
-    pub kind: Kind,
+    pub kind: FileKind,
 }
 
 /// What to visit.
@@ -96,11 +96,17 @@ impl Walker<'_, '_> {
         flow
     }
 
-    fn entries(&mut self, folder: &OwnedFd, path: &Path, depth: usize, names: &[(OsString, Kind)]) -> ControlFlow<()> {
+    fn entries(
+        &mut self,
+        folder: &OwnedFd,
+        path: &Path,
+        depth: usize,
+        names: &[(OsString, FileKind)],
+    ) -> ControlFlow<()> {
         for (name, kind) in names {
             self.ask()?;
             let below = path.join(name);
-            let is_folder = *kind == Kind::Folder;
+            let is_folder = *kind == FileKind::Folder;
             if name == ".git" || !(self.range.enter)(&below) || self.is_ignored(&below, is_folder) {
                 continue;
             }
@@ -120,7 +126,7 @@ impl Walker<'_, '_> {
 
     /// The names in a folder with their kinds, sorted. The outer break: it is time to end.
     #[allow(clippy::type_complexity)]
-    fn names(&mut self, folder: &OwnedFd, path: &Path) -> ControlFlow<(), io::Result<Vec<(OsString, Kind)>>> {
+    fn names(&mut self, folder: &OwnedFd, path: &Path) -> ControlFlow<(), io::Result<Vec<(OsString, FileKind)>>> {
         let mut names = Vec::new();
         let listing = match Dir::read_from(folder) {
             Ok(listing) => listing,
@@ -145,7 +151,7 @@ impl Walker<'_, '_> {
             // Some file systems do not tell the kind while they list.
             let kind = match entry.file_type() {
                 FileType::Unknown => plain::kind_at(folder, &name),
-                known => Kind::of(known),
+                known => FileKind::of(known),
             };
             names.push((name, kind));
         }

@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use nightloop::evidence::verify::{RenderedPlace, Verdict, Verification, verify};
+use nightloop::evidence::verify::{RenderedPlace, Verification, VerifyVerdict, verify};
 use nightloop::journal::RunDir;
 use nightloop::model::digest::Digest;
 
@@ -28,7 +28,7 @@ fn judge(bench: &Bench, chain: &Chain) -> Verification {
 
 #[track_caller]
 fn assert_names(found: &Verification, place: &str) {
-    assert_eq!(found.verdict(), Verdict::Tampered, "{place}: {:?}", found.problems);
+    assert_eq!(found.verdict(), VerifyVerdict::Tampered, "{place}: {:?}", found.problems);
     assert_eq!(found.problems[0].place, place, "{:?}", found.problems);
     assert!(!found.problems[0].what.is_empty());
 }
@@ -39,7 +39,7 @@ fn the_forgers_tools_are_right() {
     let before = fs::read(bench.run_dir().join("journal/00000001.jsonl")).unwrap();
     let found = judge(&bench, &chain);
     assert_eq!(fs::read(bench.run_dir().join("journal/00000001.jsonl")).unwrap(), before);
-    assert_eq!(found.verdict(), Verdict::Incomplete, "only the seal is missing: {:?}", found.problems);
+    assert_eq!(found.verdict(), VerifyVerdict::Incomplete, "only the seal is missing: {:?}", found.problems);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn an_effect_that_was_never_announced_is_named() {
         let seq = chain.find(kind, nth);
         chain.remove(seq);
         let found = judge(&bench, &chain);
-        assert_eq!(found.verdict(), Verdict::Tampered, "{kind} left out: {:?}", found.incomplete);
+        assert_eq!(found.verdict(), VerifyVerdict::Tampered, "{kind} left out: {:?}", found.incomplete);
         assert!(found.problems[0].place.starts_with(&format!("event {seq} ")), "{kind}: {:?}", found.problems);
     }
 }
@@ -151,7 +151,7 @@ fn a_tool_that_ran_without_leave_is_named() {
     // A journal of an older kind is judged by the rules of its time.
     let now = format!("\"reducer_version\":{}", nightloop::machine::event::REDUCER_VERSION);
     chain.change(chain.find("run.started", 0), &now, "\"reducer_version\":2");
-    assert_eq!(judge(&bench, &chain).verdict(), Verdict::Incomplete);
+    assert_eq!(judge(&bench, &chain).verdict(), VerifyVerdict::Incomplete);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use nightloop::evidence::verify::{Problem, RenderedPlace, Verdict, Verification, verify};
+use nightloop::evidence::verify::{Problem, RenderedPlace, Verification, VerifyVerdict, verify};
 use nightloop::journal::RunDir;
 
 use crate::harness::{files_below, run_id, thorough, tiny};
@@ -28,7 +28,7 @@ impl Sealed {
         let (run, anchors) = (bench.run_dir(), bench.state.join("anchors.log"));
         let place = RenderedPlace::Workspace(bench.workspace.clone());
         let sealed = Self { bench, run, anchors, place };
-        assert_eq!(sealed.verify().verdict(), Verdict::Ok, "{:?}", sealed.verify().problems);
+        assert_eq!(sealed.verify().verdict(), VerifyVerdict::Ok, "{:?}", sealed.verify().problems);
         sealed
     }
 
@@ -43,7 +43,7 @@ impl Sealed {
     #[track_caller]
     fn problems(&self, what: &str) -> Vec<Problem> {
         let found = self.verify();
-        assert_eq!(found.verdict(), Verdict::Tampered, "{what} was not noticed");
+        assert_eq!(found.verdict(), VerifyVerdict::Tampered, "{what} was not noticed");
         assert!(found.problems.iter().all(|p| !p.place.is_empty() && !p.what.is_empty()), "{what}");
         found.problems
     }
@@ -52,7 +52,7 @@ impl Sealed {
     #[track_caller]
     fn incomplete(&self, place: &str) {
         let found = self.verify();
-        assert_eq!(found.verdict(), Verdict::Incomplete, "{place}: {:?}", found.problems);
+        assert_eq!(found.verdict(), VerifyVerdict::Incomplete, "{place}: {:?}", found.problems);
         assert!(found.incomplete.iter().any(|one| one.starts_with(place)), "{place}: {:?}", found.incomplete);
     }
 }
@@ -152,7 +152,7 @@ fn every_byte_of_genesis_seal_and_signature() {
     flip_each(&sealed, &seal, 0..length(&seal), |problems, at| {
         assert_eq!(problems[0].place, "seal.json", "byte {at}");
     });
-    assert_eq!(sealed.verify().verdict(), Verdict::Ok);
+    assert_eq!(sealed.verify().verdict(), VerifyVerdict::Ok);
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn every_byte_of_every_blob() {
     let run = sealed.run.clone();
     let flips = flip_together(&sealed, &files, |path, _| path.strip_prefix(&run).unwrap().display().to_string());
     println!("{flips} flips in {} blobs", files.len());
-    assert_eq!(sealed.verify().verdict(), Verdict::Ok);
+    assert_eq!(sealed.verify().verdict(), VerifyVerdict::Ok);
 }
 
 #[test]
@@ -187,14 +187,14 @@ fn every_byte_of_every_evidence_file() {
         fs::write(&manifest, flipped(&bytes, at)).unwrap();
         // Another run's evidence, by its name: then this run's is missing.
         if (owner..owner + run_id(&sealed.bench).len()).contains(&at) {
-            assert_ne!(sealed.verify().verdict(), Verdict::Ok, "byte {at}");
+            assert_ne!(sealed.verify().verdict(), VerifyVerdict::Ok, "byte {at}");
         } else {
             let problems = sealed.problems(&format!("byte {at} of the manifest"));
             assert!(problems[0].place.contains("evidence/loop/manifest.json"), "byte {at}: {problems:?}");
         }
     }
     fs::write(&manifest, &bytes).unwrap();
-    assert_eq!(sealed.verify().verdict(), Verdict::Ok);
+    assert_eq!(sealed.verify().verdict(), VerifyVerdict::Ok);
 }
 
 /// The binary says the same as the library, with exit code 1 and the place.
@@ -270,7 +270,7 @@ fn a_cut_tail_needs_an_anchor_or_a_seal_to_be_seen() {
         assert_eq!(by_anchor.problems[0].place, "journal", "cut to {keep} events");
         // With neither, a shorter run is just a run that was killed earlier.
         let alone = verify(&run, None, &RenderedPlace::Nowhere);
-        assert_eq!(alone.verdict(), Verdict::Incomplete, "cut to {keep} events: {:?}", alone.problems);
+        assert_eq!(alone.verdict(), VerifyVerdict::Incomplete, "cut to {keep} events: {:?}", alone.problems);
         seals.iter().zip(&kept).for_each(|(seal, bytes)| fs::write(seal, bytes).unwrap());
     }
 }
@@ -296,7 +296,7 @@ fn blobs_missing_or_swapped() {
         fs::write(&pair[0], &one).unwrap();
         fs::write(&pair[1], &two).unwrap();
     }
-    assert_eq!(sealed.verify().verdict(), Verdict::Ok);
+    assert_eq!(sealed.verify().verdict(), VerifyVerdict::Ok);
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn evidence_files_removed_or_emptied() {
         sealed.problems(&format!("{} is longer", file.display()));
         fs::write(&file, bytes).unwrap();
     }
-    assert_eq!(sealed.verify().verdict(), Verdict::Ok);
+    assert_eq!(sealed.verify().verdict(), VerifyVerdict::Ok);
     fs::remove_dir_all(sealed.bench.workspace.join("evidence")).unwrap();
     sealed.incomplete("evidence/loop");
 }
@@ -338,7 +338,7 @@ fn the_block_in_agents_md_changed_or_removed() {
     assert_eq!(sealed.problems("no AGENTS.md")[0].place, "AGENTS.md");
     // What the user writes around it is no business of ours.
     fs::write(&path, format!("# Mine\n{text}more\n")).unwrap();
-    assert_eq!(sealed.verify().verdict(), Verdict::Ok);
+    assert_eq!(sealed.verify().verdict(), VerifyVerdict::Ok);
 }
 
 /// A copy elsewhere is verified by itself.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use nightloop::engine::recorded;
-use nightloop::evidence::verify::{RenderedPlace, Verdict, verify};
+use nightloop::evidence::verify::{RenderedPlace, VerifyVerdict, verify};
 use nightloop::journal::{self, RunDir};
 
 use super::operator::fixtures;
@@ -17,7 +17,7 @@ fn ends_well(name: &str, place: &RenderedPlace) {
     let state = folded.unwrap();
     assert!(state.halt.is_some(), "{name} has an end");
     let found = verify(&run_dir, None, place);
-    assert_eq!(found.verdict(), Verdict::Ok, "{name}: {:?} {:?}", found.problems, found.incomplete);
+    assert_eq!(found.verdict(), VerifyVerdict::Ok, "{name}: {:?} {:?}", found.problems, found.incomplete);
     assert_eq!(found.events, state.next_seq, "{name}");
 }
 
@@ -41,7 +41,7 @@ fn one_changed_byte_is_found() {
     assert_ne!(changed, text);
     std::fs::write(&segment, changed).unwrap();
     let found = verify(&RunDir::open(copy.path()).unwrap(), None, &RenderedPlace::Nowhere);
-    assert_eq!(found.verdict(), Verdict::Tampered);
+    assert_eq!(found.verdict(), VerifyVerdict::Tampered);
 }
 
 fn copy_tree(from: &Path, to: &Path) {

@@ -15,23 +15,23 @@ fn window(limit: u64, remaining: u64, reset: u64) -> RateLimits {
     RateLimits { requests, ..RateLimits::default() }
 }
 
-fn waits(verdict: Verdict) -> Option<(u64, Why)> {
+fn waits(verdict: GateAnswer) -> Option<(u64, Why)> {
     match verdict {
-        Verdict::Go => None,
-        Verdict::Wait { millis, why } => Some((millis, why)),
+        GateAnswer::Go => None,
+        GateAnswer::Wait { millis, why } => Some((millis, why)),
     }
 }
 
 #[test]
 fn where_nothing_is_known_one_goes_ahead() {
     let mut shared = Shared::default();
-    assert_eq!(shared.ask(1, NOW, 0), Verdict::Go);
+    assert_eq!(shared.ask(1, NOW, 0), GateAnswer::Go);
     assert_eq!(waits(shared.ask(2, NOW, 0)), Some((LOOK_AGAIN_MS, Why::Asking)));
     shared.heard(1, &RateLimits::default(), NOW);
-    assert!((2..100).all(|ticket| shared.ask(ticket, NOW, 0) == Verdict::Go), "a server without limits has none");
+    assert!((2..100).all(|ticket| shared.ask(ticket, NOW, 0) == GateAnswer::Go), "a server without limits has none");
     let mut gone = Shared::default();
-    assert_eq!(gone.ask(1, NOW, 0), Verdict::Go);
-    assert_eq!(gone.ask(2, NOW + LEASE_MS, 0), Verdict::Go, "a run that died does not hold the others for ever");
+    assert_eq!(gone.ask(1, NOW, 0), GateAnswer::Go);
+    assert_eq!(gone.ask(2, NOW + LEASE_MS, 0), GateAnswer::Go, "a run that died does not hold the others for ever");
 }
 
 #[test]
@@ -39,16 +39,16 @@ fn no_more_go_than_are_left_and_all_come_back_after_the_reset() {
     let mut shared = Shared::default();
     shared.ask(1, NOW, 0);
     shared.heard(1, &window(5, 3, NOW + 1_000), NOW);
-    assert!((2..5).all(|ticket| shared.ask(ticket, NOW, 0) == Verdict::Go));
+    assert!((2..5).all(|ticket| shared.ask(ticket, NOW, 0) == GateAnswer::Go));
     assert_eq!(waits(shared.ask(5, NOW, 7)), Some((1_007, Why::UsedUp)));
     // The answer to ticket 2 was counted before 3 and 4 got there.
     shared.heard(2, &window(5, 2, NOW + 1_000), NOW + 10);
     assert!(waits(shared.ask(5, NOW + 10, 0)).is_some(), "what is on the way is used up too");
     // Two are still on the way when the window is full again: they may be counted in the new one.
-    let went = (10..20).filter(|ticket| shared.ask(*ticket, NOW + 1_000, 0) == Verdict::Go).count();
+    let went = (10..20).filter(|ticket| shared.ask(*ticket, NOW + 1_000, 0) == GateAnswer::Go).count();
     assert_eq!(went, 0, "half of five, less the two");
     shared.heard(3, &window(5, 4, NOW + 2_000), NOW + 1_001);
-    let went = (10..20).filter(|ticket| shared.ask(*ticket, NOW + 1_001, 0) == Verdict::Go).count();
+    let went = (10..20).filter(|ticket| shared.ask(*ticket, NOW + 1_001, 0) == GateAnswer::Go).count();
     assert_eq!(went, 3, "four are left, and one more is on the way");
 }
 
@@ -64,7 +64,7 @@ fn after_a_refusal_nobody_calls_before_its_time() {
         let (millis, why) = waits(shared.ask(9, NOW + 1, jitter)).unwrap();
         assert!((19_999..=19_999 + 5_000).contains(&millis) && why == Why::Told, "{millis}");
     }
-    assert_eq!(shared.ask(9, NOW + 20_000, 0), Verdict::Go);
+    assert_eq!(shared.ask(9, NOW + 20_000, 0), GateAnswer::Go);
     assert!(waits(shared.ask(10, NOW + 20_000, 0)).is_some(), "one goes ahead, the others wait for what it hears");
 }
 
@@ -77,7 +77,7 @@ fn tokens_hold_back_only_when_none_are_left() {
     let input_tokens = RateWindow { limit: Some(8_000), remaining: Some(10), reset };
     shared.heard(1, &RateLimits { input_tokens, output_tokens, ..RateLimits::default() }, NOW);
     assert_eq!(waits(shared.ask(2, NOW, 0)), Some((500, Why::UsedUp)));
-    assert_eq!(shared.ask(2, NOW + 500, 0), Verdict::Go);
+    assert_eq!(shared.ask(2, NOW + 500, 0), GateAnswer::Go);
 }
 
 proptest! {
@@ -92,7 +92,7 @@ proptest! {
             now += a % 5_000;
             match step {
                 0 => {
-                    if let Verdict::Wait { millis, .. } = shared.ask(ticket, now, b) {
+                    if let GateAnswer::Wait { millis, .. } = shared.ask(ticket, now, b) {
                         prop_assert!(millis <= LONGEST_WAIT_MS + LONGEST_SPREAD_MS);
                     }
                 }
@@ -107,7 +107,7 @@ proptest! {
             prop_assert!(shared.is_ours());
         }
         // And it always ends: far enough in the future somebody may go.
-        prop_assert_eq!(shared.ask(999, now + LONGEST_WAIT_MS + LONGEST_SPREAD_MS + LEASE_MS, 0), Verdict::Go);
+        prop_assert_eq!(shared.ask(999, now + LONGEST_WAIT_MS + LONGEST_SPREAD_MS + LEASE_MS, 0), GateAnswer::Go);
     }
 }
 
@@ -192,8 +192,8 @@ fn a_day_of_storms_ends_well_and_nobody_comes_early() {
         while let Some(run) = runs.iter_mut().min_by_key(|run| run.0).filter(|run| run.0 < end) {
             let now = run.0;
             match shared.ask(ticket, now, random(&mut seed)) {
-                Verdict::Wait { millis, .. } => run.0 = now + millis.max(1),
-                Verdict::Go => {
+                GateAnswer::Wait { millis, .. } => run.0 = now + millis.max(1),
+                GateAnswer::Go => {
                     let answer = server.call(now, random(&mut seed));
                     match &answer {
                         Ok(limits) => {

@@ -19,7 +19,7 @@ mod server;
 mod tape;
 
 pub use inject::{FaultKind, Injector, Planned, Struck};
-pub use script::{Call, CallInput, Fault, Script, ScriptError, Step, Turn, TurnUsage};
+pub use script::{Call, CallInput, Fault, Script, ScriptError, ScriptStep, Turn, TurnUsage};
 pub use select::{Position, tools_of};
 pub use server::{Played, RecordedRequest, Server, Speed};
 pub use tape::{MAX_TAPE_BYTES, Tape};

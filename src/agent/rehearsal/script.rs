@@ -24,13 +24,13 @@ pub struct Script {
     pub rehearsal: u32,
     #[serde(default = "default_model")]
     pub model: String,
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScriptStep>,
 }
 
 /// The turns of one role or of one purpose, in one iteration or in all that no other step names.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
+pub struct ScriptStep {
     /// Needed where no purpose is given.
     #[serde(default)]
     pub role: Option<String>,
@@ -306,12 +306,12 @@ impl Script {
     }
 
     /// The step for a request: of those that fit, the most specific one.
-    pub fn step(&self, at: &Position) -> Option<&Step> {
+    pub fn step(&self, at: &Position) -> Option<&ScriptStep> {
         self.steps.iter().filter(|step| step.fits(at)).max_by_key(|step| step.rank())
     }
 }
 
-impl Step {
+impl ScriptStep {
     fn check(&self) -> Result<(), &'static str> {
         match (self.role.as_deref(), self.purpose) {
             (Some(""), _) => return Err("has an empty role"),

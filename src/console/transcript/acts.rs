@@ -9,7 +9,7 @@ use crate::model::act::Act;
 use crate::model::safe::Safe;
 
 use super::Transcript;
-use super::item::{BRIEF_LINES, Ended, Fold, Kind, Part, Tone, ToolCall};
+use super::item::{BRIEF_LINES, Ended, Fold, ItemKind, Part, Tone, ToolCall};
 
 /// The longest summary of a call, in characters.
 const MAX_SUMMARY: usize = 160;
@@ -20,10 +20,10 @@ impl Transcript {
             match act {
                 Act::Said { text } => {
                     self.context.said = Some((acted.call.clone(), acted.turn));
-                    self.say(seq, Kind::Speech, text);
+                    self.say(seq, ItemKind::Speech, text);
                 }
                 Act::Thought { text } => {
-                    self.say(seq, Kind::Thinking, text);
+                    self.say(seq, ItemKind::Thinking, text);
                 }
                 Act::Called { id, tool, input } => {
                     let item = self.own_tool(seq, id, tool, input);
@@ -67,7 +67,7 @@ impl Transcript {
             ended: None,
             accepted: false,
         };
-        let mut item = self.new_item(Kind::Tool(call), seq);
+        let mut item = self.new_item(ItemKind::Tool(call), seq);
         item.extend(Part::Input, prose::lines(input.trim_end()));
         item.fold = Fold::Folded;
         self.push(item)
@@ -88,7 +88,7 @@ impl Transcript {
         let words = words.to_owned();
         self.change(id, |item| {
             item.done_seq = Some(seq);
-            let Kind::Tool(tool) = &mut item.kind else { return };
+            let ItemKind::Tool(tool) = &mut item.kind else { return };
             tool.ended = Some(Ended { good, words });
             item.extend(Part::Output, prose::lines(text.trim_end()));
             if item.fold == Fold::Folded && item.output_lines() <= BRIEF_LINES {

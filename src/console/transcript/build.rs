@@ -22,7 +22,7 @@ use crate::model::ids::Role;
 use crate::model::safe::Safe;
 
 use super::Transcript;
-use super::item::{BRIEF_LINES, BodyLine, Ended, Fold, Item, Kind, Part, Tone, ToolCall};
+use super::item::{BRIEF_LINES, BodyLine, Ended, Fold, Item, ItemKind, Part, Tone, ToolCall};
 
 /// A live line longer than this is finished early; the reply brings it whole.
 const LONGEST_LIVE: usize = 4_096;
@@ -77,7 +77,7 @@ impl Transcript {
         self.context.moved.iter().find(|(from, _)| *from == id).map(|(_, to)| *to)
     }
 
-    pub(super) fn new_item(&self, kind: Kind, seq: u64) -> Item {
+    pub(super) fn new_item(&self, kind: ItemKind, seq: u64) -> Item {
         let mut item = Item::new(kind, seq, self.context.last_ms);
         item.role = self.context.role;
         item.iteration = self.context.iteration;
@@ -85,7 +85,7 @@ impl Transcript {
     }
 
     pub(super) fn note(&mut self, seq: u64, tone: Tone, text: &str) -> u64 {
-        let mut item = self.new_item(Kind::Note(tone), seq);
+        let mut item = self.new_item(ItemKind::Note(tone), seq);
         item.extend(Part::Text, prose::lines(text));
         self.push(item)
     }
@@ -104,7 +104,7 @@ impl Transcript {
                     format!("iteration {}", state.iteration_number())
                 };
                 let again = started.paraphrase.map(|n| format!(", paraphrase {n}")).unwrap_or_default();
-                let kind = Kind::Heading {
+                let kind = ItemKind::Heading {
                     title: format!("{when}, {}{again}", Safe::line(&started.who())),
                     detail: format!("{} ({})", Safe::line(&started.model), Safe::line(&started.agent)),
                 };
@@ -129,7 +129,7 @@ impl Transcript {
             Event::Call(CallEvent::ReportAccepted(accepted)) => {
                 if let Some(id) = self.context.open.get(&accepted.id).copied() {
                     self.change(id, |item| {
-                        if let Kind::Tool(tool) = &mut item.kind {
+                        if let ItemKind::Tool(tool) = &mut item.kind {
                             tool.accepted = true;
                         }
                     });
@@ -178,7 +178,7 @@ impl Transcript {
         let content = message.as_ref().and_then(|message| message.get("content"));
         match content {
             Some(Value::String(text)) => {
-                let id = self.say(seq, Kind::Speech, text);
+                let id = self.say(seq, ItemKind::Speech, text);
                 self.take_place(&live, LiveKind::Text, id);
             }
             Some(Value::Array(blocks)) => {
@@ -220,11 +220,11 @@ impl Transcript {
         let text = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default();
         match text("type") {
             "text" if !text("text").trim().is_empty() => {
-                let id = self.say(seq, Kind::Speech, text("text"));
+                let id = self.say(seq, ItemKind::Speech, text("text"));
                 self.take_place(live, LiveKind::Text, id);
             }
             "thinking" if !text("thinking").trim().is_empty() => {
-                let id = self.say(seq, Kind::Thinking, text("thinking"));
+                let id = self.say(seq, ItemKind::Thinking, text("thinking"));
                 self.take_place(live, LiveKind::Thinking, id);
             }
             "redacted_thinking" => {
@@ -238,7 +238,7 @@ impl Transcript {
         }
     }
 
-    pub(super) fn say(&mut self, seq: u64, kind: Kind, text: &str) -> u64 {
+    pub(super) fn say(&mut self, seq: u64, kind: ItemKind, text: &str) -> u64 {
         let mut item = self.new_item(kind, seq);
         item.extend(Part::Text, prose::lines(text.trim_matches('\n')));
         self.push(item)
@@ -252,7 +252,7 @@ impl Transcript {
 
     fn remove(&mut self, id: u64) {
         self.change(id, |item| {
-            item.kind = Kind::Gone;
+            item.kind = ItemKind::Gone;
             item.body = Vec::new();
         });
     }
@@ -266,7 +266,7 @@ impl Transcript {
     fn failure(&mut self, seq: u64, failed: &LlmFailed) {
         self.drop_live();
         let tone = if failed.wait_millis.is_some() { Tone::Wait } else { Tone::Bad };
-        let mut item = self.new_item(Kind::Note(tone), seq);
+        let mut item = self.new_item(ItemKind::Note(tone), seq);
         item.extend(Part::Text, prose::lines(&format!("{}: {}", failed.class.name(), failed.message)));
         match failed.wait_millis {
             Some(wait) => {
@@ -289,7 +289,7 @@ impl Transcript {
             ended: None,
             accepted: false,
         };
-        let mut item = self.new_item(Kind::Tool(call), seq);
+        let mut item = self.new_item(ItemKind::Tool(call), seq);
         let input = self.context.inputs.remove(&intended.id).unwrap_or_default();
         item.extend(Part::Input, input.into_iter());
         item.fold = Fold::Folded;
@@ -313,7 +313,7 @@ impl Transcript {
         };
         self.change(id, |item| {
             item.done_seq = Some(seq);
-            let Kind::Tool(tool) = &mut item.kind else { return };
+            let ItemKind::Tool(tool) = &mut item.kind else { return };
             let accepted = tool.accepted;
             tool.ended = Some(ended);
             item.extend(Part::Output, prose::lines(text.trim_end()));
@@ -335,9 +335,9 @@ impl Transcript {
             Some(index) => index,
             None => {
                 let kind = match live.kind {
-                    LiveKind::Text => Kind::Speech,
-                    LiveKind::Thinking => Kind::Thinking,
-                    LiveKind::ToolInput => Kind::Spelling,
+                    LiveKind::Text => ItemKind::Speech,
+                    LiveKind::Thinking => ItemKind::Thinking,
+                    LiveKind::ToolInput => ItemKind::Spelling,
                 };
                 let item = self.new_item(kind, self.context.next_seq);
                 let item = self.push(item);

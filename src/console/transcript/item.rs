@@ -47,7 +47,7 @@ pub struct ToolCall {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum ItemKind {
     /// A call begins.
     Heading {
         title: String,
@@ -98,7 +98,7 @@ pub enum Fold {
 
 #[derive(Debug, Clone)]
 pub struct Item {
-    pub kind: Kind,
+    pub kind: ItemKind,
     pub seq: u64,
     /// The event that completed it, if that came later.
     pub done_seq: Option<u64>,
@@ -115,7 +115,7 @@ pub struct Item {
 }
 
 impl Item {
-    pub fn new(kind: Kind, seq: u64, at_ms: i64) -> Self {
+    pub fn new(kind: ItemKind, seq: u64, at_ms: i64) -> Self {
         Self {
             kind,
             seq,
@@ -149,22 +149,22 @@ impl Item {
 
     /// Is there a row above the body?
     pub const fn has_head(&self) -> bool {
-        matches!(self.kind, Kind::Heading { .. } | Kind::Thinking | Kind::Spelling | Kind::Tool(_))
+        matches!(self.kind, ItemKind::Heading { .. } | ItemKind::Thinking | ItemKind::Spelling | ItemKind::Tool(_))
     }
 
     /// The text of the head that can be searched.
     pub fn head_text(&self) -> String {
         match &self.kind {
-            Kind::Heading { title, detail } => format!("{title} {detail}"),
-            Kind::Thinking => "thinking".to_owned(),
-            Kind::Spelling => "writes a tool call".to_owned(),
-            Kind::Tool(tool) => format!("{} {}", tool.name, tool.summary),
-            Kind::Speech | Kind::Note(_) | Kind::Gone => String::new(),
+            ItemKind::Heading { title, detail } => format!("{title} {detail}"),
+            ItemKind::Thinking => "thinking".to_owned(),
+            ItemKind::Spelling => "writes a tool call".to_owned(),
+            ItemKind::Tool(tool) => format!("{} {}", tool.name, tool.summary),
+            ItemKind::Speech | ItemKind::Note(_) | ItemKind::Gone => String::new(),
         }
     }
 
     pub fn can_fold(&self) -> bool {
-        matches!(self.kind, Kind::Tool(_) | Kind::Thinking) && !self.body.is_empty()
+        matches!(self.kind, ItemKind::Tool(_) | ItemKind::Thinking) && !self.body.is_empty()
     }
 
     pub fn toggle_fold(&mut self) {
@@ -195,7 +195,7 @@ impl Item {
             return 0..0;
         }
         match (&self.kind, self.fold) {
-            (Kind::Gone, _) | (_, Fold::Folded) => 0..0,
+            (ItemKind::Gone, _) | (_, Fold::Folded) => 0..0,
             (_, Fold::Brief) => self.first_output()..len,
             (_, Fold::Full) => 0..len,
         }
@@ -203,16 +203,18 @@ impl Item {
 
     const fn how(&self) -> Break {
         match self.kind {
-            Kind::Tool(_) | Kind::Spelling => Break::Anywhere,
-            Kind::Heading { .. } | Kind::Speech | Kind::Thinking | Kind::Note(_) | Kind::Gone => Break::Words,
+            ItemKind::Tool(_) | ItemKind::Spelling => Break::Anywhere,
+            ItemKind::Heading { .. } | ItemKind::Speech | ItemKind::Thinking | ItemKind::Note(_) | ItemKind::Gone => {
+                Break::Words
+            }
         }
     }
 
     /// Columns in front of its body's text, besides the gutter.
     pub const fn indent(&self) -> u16 {
         match self.kind {
-            Kind::Speech | Kind::Heading { .. } | Kind::Gone => 0,
-            Kind::Thinking | Kind::Spelling | Kind::Tool(_) | Kind::Note(_) => 2,
+            ItemKind::Speech | ItemKind::Heading { .. } | ItemKind::Gone => 0,
+            ItemKind::Thinking | ItemKind::Spelling | ItemKind::Tool(_) | ItemKind::Note(_) => 2,
         }
     }
 
@@ -222,7 +224,7 @@ impl Item {
 
     /// Computes its rows anew; returns how many there are.
     pub fn lay_out(&mut self, columns: u16) -> u32 {
-        if self.kind == Kind::Gone {
+        if self.kind == ItemKind::Gone {
             self.ends = Vec::new();
             return 0;
         }
@@ -294,7 +296,7 @@ impl Item {
     /// As text to be copied.
     pub fn copied(&self) -> String {
         let mut out = self.head_text();
-        if let Kind::Tool(ToolCall { ended: Some(ended), .. }) = &self.kind {
+        if let ItemKind::Tool(ToolCall { ended: Some(ended), .. }) = &self.kind {
             out.push_str(&format!(" ({})", ended.words));
         }
         for line in &self.body {

@@ -16,7 +16,7 @@ use crate::model::ids::Role;
 use super::prose;
 use super::scroll::{Heights, Matches};
 use build::Context;
-use item::{Item, Kind};
+use item::{Item, ItemKind};
 
 /// A place that survives changes around it: an item by its number, a line in it, a row of that line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -203,7 +203,7 @@ impl Transcript {
         // Only things of the call that was open can have been unfinished.
         for index in (0..limit).rev() {
             let Some(item) = self.items.get_mut(index) else { break };
-            if matches!(item.kind, Kind::Heading { .. }) {
+            if matches!(item.kind, ItemKind::Heading { .. }) {
                 break;
             }
             if item.done_seq.is_some_and(|done| done >= next_seq) {
@@ -259,7 +259,7 @@ impl Transcript {
     fn push(&mut self, mut item: Item) -> u64 {
         let height = Self::height_of(&mut item, self.only, self.columns);
         let id = self.first + u64::try_from(self.items.len()).unwrap_or(0);
-        if matches!(item.kind, Kind::Heading { .. }) {
+        if matches!(item.kind, ItemKind::Heading { .. }) {
             self.headings.push_back((id, item.iteration));
         }
         self.lines += item.line_count();
@@ -342,7 +342,7 @@ impl Transcript {
             return;
         }
         let Some(item) = self.index(id).and_then(|index| self.items.get(index)) else { return };
-        if item.kind == Kind::Gone {
+        if item.kind == ItemKind::Gone {
             return;
         }
         if prose::find(&item.head_text(), self.matches.needle(), 0).is_some() {

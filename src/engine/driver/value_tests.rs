@@ -11,7 +11,7 @@ use crate::engine::backends::Agents;
 use crate::engine::command::Order;
 use crate::engine::declaration;
 use crate::engine::hub::Hub;
-use crate::engine::means::Means;
+use crate::engine::launch_options::LaunchOptions;
 use crate::engine::observer::Observer;
 use crate::engine::places::StateRoot;
 use crate::engine::session::{Attendance, Session};
@@ -74,8 +74,9 @@ async fn driver<'a>(more: &str, heard: &'a mut Heard) -> (Driver<'a>, Place) {
     std::fs::write(workspace.join("loop.yaml"), format!("{LOOP}{more}")).unwrap();
     let declaration = declaration::read_declaration(&workspace.join("loop.yaml")).unwrap();
     let root = StateRoot::at(dir.path().join("state"));
-    let agents =
-        Agents::prepare(&declaration.file, &workspace, root.path(), &Means::from(Speed::Instant)).await.unwrap();
+    let agents = Agents::prepare(&declaration.file, &workspace, root.path(), &LaunchOptions::from(Speed::Instant))
+        .await
+        .unwrap();
     let session = Session::create(&root, &workspace, declaration, Attendance::Watched).unwrap();
     let signals = Signals::listen(Path::new(&workspace)).unwrap();
     let (sender, orders) = mpsc::channel(1);

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::model::value::settings::GitSettings;
-use crate::workspace::plain::{self, Kind, What};
+use crate::workspace::plain::{self, FileKind, What};
 
 use super::index::{self, Entry, Index, Side};
 use super::paths::{self, Bounds, Name, Whose, pieces, shown};
@@ -116,7 +116,7 @@ impl Work<'_> {
     }
 
     fn is_there(&self, name: &[u8]) -> bool {
-        matches!(plain::kind(self.git.workspace(), paths::path(name)), Ok(Some(kind)) if kind != Kind::Folder)
+        matches!(plain::kind(self.git.workspace(), paths::path(name)), Ok(Some(kind)) if kind != FileKind::Folder)
     }
 
     /// Whose each path is; what git must not take by itself is left out with a word.
@@ -342,7 +342,7 @@ fn remove(root: &Path, name: &[u8]) -> Result<(), Trouble> {
 fn is_free(root: &Path, name: &[u8]) -> Result<(), Trouble> {
     let path = paths::path(name);
     match plain::kind(root, path) {
-        Ok(Some(Kind::Folder)) => match plain::remove_folder(root, path) {
+        Ok(Some(FileKind::Folder)) => match plain::remove_folder(root, path) {
             Ok(true) => Ok(()),
             Ok(false) | Err(_) => Err(in_the_way(name, "a folder with other files lies in its place")),
         },

@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::workspace::plain::{self, Kind};
+use crate::workspace::plain::{self, FileKind};
 
 use super::program::Trouble;
 
@@ -77,15 +77,15 @@ pub(super) fn find(workspace: &Path) -> Result<Found, Trouble> {
     let here = plain::kind(workspace, ".git").map_err(odd)?;
     match here {
         None => Ok(Found::Nothing),
-        Some(Kind::Folder) => {
+        Some(FileKind::Folder) => {
             if plain::kind(workspace, ".git/commondir").map_err(odd)?.is_some() {
                 return Err(Trouble::refused("`.git/commondir` sends git to another repository: take it away"));
             }
             let folder = workspace.join(".git");
             Ok(Found::Place(Place { common: folder.clone(), folder }))
         }
-        Some(Kind::File) => linked(workspace),
-        Some(kind @ (Kind::Link | Kind::Other)) => {
+        Some(FileKind::File) => linked(workspace),
+        Some(kind @ (FileKind::Link | FileKind::Other)) => {
             Err(Trouble::refused(format!("`.git` is {}: put the repository itself there", kind.name())))
         }
     }
@@ -122,14 +122,14 @@ fn pointer(folder: &Path, name: &str) -> Result<Option<String>, Trouble> {
 fn inspect(folder: &Path) -> Result<(), Trouble> {
     for name in FILES {
         let Some(stat) = plain::stat(folder, name).map_err(odd)? else { continue };
-        must_be(Path::new(name), plain::kind(folder, name).map_err(odd)?, &[Kind::File])?;
+        must_be(Path::new(name), plain::kind(folder, name).map_err(odd)?, &[FileKind::File])?;
         // Some of them are written in place, so another name of the same file would be written, too.
         if stat.st_nlink > 1 {
             return Err(Trouble::refused(format!(".git/{name} has a second name somewhere: copy it over itself")));
         }
     }
     for (name, deep) in FOLDERS {
-        must_be(Path::new(name), plain::kind(folder, name).map_err(odd)?, &[Kind::Folder])?;
+        must_be(Path::new(name), plain::kind(folder, name).map_err(odd)?, &[FileKind::Folder])?;
         look_into(folder, name, *deep, 0)?;
     }
     Ok(())
@@ -141,15 +141,15 @@ fn look_into(folder: &Path, name: &str, deep: bool, depth: usize) -> Result<(), 
     }
     for (below, kind) in plain::list(folder, name, MAX_NAMES).map_err(odd)? {
         let path = format!("{name}/{below}");
-        must_be(Path::new(&path), Some(kind), &[Kind::File, Kind::Folder])?;
-        if deep && kind == Kind::Folder {
+        must_be(Path::new(&path), Some(kind), &[FileKind::File, FileKind::Folder])?;
+        if deep && kind == FileKind::Folder {
             look_into(folder, &path, true, depth + 1)?;
         }
     }
     Ok(())
 }
 
-fn must_be(name: &Path, kind: Option<Kind>, allowed: &[Kind]) -> Result<(), Trouble> {
+fn must_be(name: &Path, kind: Option<FileKind>, allowed: &[FileKind]) -> Result<(), Trouble> {
     match kind {
         Some(kind) if !allowed.contains(&kind) => Err(Trouble::refused(format!(
             ".git/{} is {}, which git could be led astray by: put it right, then resume",

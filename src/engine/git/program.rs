@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::tool::process::{self, CommandSpec, End};
 use crate::tool::sandbox::Confinement;
-use crate::workspace::plain::Kind;
+use crate::workspace::plain::FileKind;
 use crate::workspace::tree::name_of;
 use crate::workspace::walk;
 
@@ -147,7 +147,9 @@ impl Git {
         let mut odd = None;
         let range = walk::Range { enter: &|_| true, depth: None, stop: &|| self.setting.stop.is_cancelled() };
         let walked = walk::walk(self.workspace(), &range, &mut |seen| match seen {
-            walk::Seen::Entry(entry) if entry.kind == Kind::Other && RULES.iter().any(|name| entry.name == *name) => {
+            walk::Seen::Entry(entry)
+                if entry.kind == FileKind::Other && RULES.iter().any(|name| entry.name == *name) =>
+            {
                 odd = Some(name_of(entry.path));
                 ControlFlow::Break(())
             }
@@ -155,7 +157,7 @@ impl Git {
         });
         match (odd, walked) {
             (Some(place), _) => {
-                Err(Trouble::refused(format!("{place} is {}: git would wait for it", Kind::Other.name())))
+                Err(Trouble::refused(format!("{place} is {}: git would wait for it", FileKind::Other.name())))
             }
             (None, Ok(true)) => Ok(()),
             (None, Ok(false)) => Err(Trouble::Stopped),

@@ -17,7 +17,7 @@ use crate::model::decision::{ASK_TOOL, Answer, MAX_DECISIONS, MAX_TEXT, Mode, Re
 use crate::model::digest::Digest;
 use crate::model::learnings::flatten;
 use crate::model::purpose::Tool;
-use crate::tool::permission::{Verdict, is_critical};
+use crate::tool::permission::{Ruling, is_critical};
 
 use super::open_turn::{OpenTurn, Waiting};
 
@@ -127,14 +127,14 @@ async fn serve_permission(cx: &mut Context<'_>, open: &mut OpenTurn<'_>, ask: As
     let tool = flatten(&ask.tool).chars().take(64).collect::<String>();
     let input = json!({"command": what});
     let rule = match cx.rules.decide("bash", &input) {
-        Verdict::Denied { rule } => {
+        Ruling::Denied { rule } => {
             return permission_told(cx, open, ask, Allowed::No, &format!("deny {rule}")).await;
         }
-        Verdict::Allowed { rule } if rule != "default" => {
+        Ruling::Allowed { rule } if rule != "default" => {
             return permission_told(cx, open, ask, Allowed::Once, &format!("allow {rule}")).await;
         }
-        Verdict::Allowed { .. } => "the program asks".to_owned(),
-        Verdict::Ask { rule } => rule,
+        Ruling::Allowed { .. } => "the program asks".to_owned(),
+        Ruling::Ask { rule } => rule,
     };
     // What is critical is asked about every time.
     let critical = is_critical(&rule);

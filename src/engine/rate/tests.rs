@@ -19,7 +19,7 @@ fn a_broken_or_foreign_file_is_replaced_and_the_key_is_not_in_it() {
     for content in ["", "{", "[]", r#"{"v":9}"#, r#"{"v":1,"colour":"red"}"#, &"x".repeat(1_000_000)] {
         fs::create_dir_all(gate.path.parent().unwrap()).unwrap();
         fs::write(&gate.path, content).unwrap();
-        assert_eq!(gate.ask(now_ms(), 1, false).0, Verdict::Go, "{:.20}", content);
+        assert_eq!(gate.ask(now_ms(), 1, false).0, GateAnswer::Go, "{:.20}", content);
         assert!(gate.read().is_some(), "{:.20} was not replaced", content);
     }
     for entry in fs::read_dir(gate.path.parent().unwrap()).unwrap() {
@@ -30,7 +30,7 @@ fn a_broken_or_foreign_file_is_replaced_and_the_key_is_not_in_it() {
     let other = RateGate::of(root.path(), "sk-other", "m", "https://h");
     assert_ne!(gate.path, other.path);
     let unusable = RateGate { path: PathBuf::from("/proc/nightloop/gate.json") };
-    assert_eq!(unusable.ask(now_ms(), 1, false).0, Verdict::Go, "without a file a run goes on alone");
+    assert_eq!(unusable.ask(now_ms(), 1, false).0, GateAnswer::Go, "without a file a run goes on alone");
 }
 
 const LIMIT: u64 = 10;
@@ -106,7 +106,7 @@ async fn call_until_answered(client: &Anthropic, gate: &RateGate, request: &Requ
     loop {
         let asked = now_ms();
         let (verdict, ticket) = gate.ask(now_ms(), random(), false);
-        if let Verdict::Wait { millis, .. } = verdict {
+        if let GateAnswer::Wait { millis, .. } = verdict {
             tokio::time::sleep(Duration::from_millis(millis)).await;
             continue;
         }

@@ -15,7 +15,7 @@ use crate::model::secret::{Scope, Secrets};
 use crate::model::value::verification::DIRECTORY;
 use crate::model::value::{Verification, VerificationStatus};
 use crate::playbook::value::event::VerificationsFound;
-use crate::workspace::plain::{self, Bits, Durability, Kind, PlainFile};
+use crate::workspace::plain::{self, Bits, Durability, FileKind, PlainFile};
 
 /// The largest script.
 const MAX_SCRIPT: usize = 256 * 1024;
@@ -149,20 +149,20 @@ fn scan(workspace: &Path, secrets: &Secrets) -> (Vec<Script>, Vec<String>) {
     for (name, kind) in names(workspace, DIRECTORY, &mut passed_over) {
         let path = format!("{DIRECTORY}/{name}");
         match kind {
-            Kind::Link | Kind::Other => passed_over.push(format!("{}: a symlink, or no file", shown(&path))),
-            Kind::Folder if is_wrapper(&name) => passed_over.push(format!("{path}: helps scripts and is none")),
-            Kind::Folder if is_name(&name) => {
+            FileKind::Link | FileKind::Other => passed_over.push(format!("{}: a symlink, or no file", shown(&path))),
+            FileKind::Folder if is_wrapper(&name) => passed_over.push(format!("{path}: helps scripts and is none")),
+            FileKind::Folder if is_name(&name) => {
                 for (below, kind) in names(workspace, &path, &mut passed_over) {
                     let path = format!("{path}/{below}");
-                    if kind == Kind::File {
+                    if kind == FileKind::File {
                         places.push((name.clone(), path));
                     } else {
                         passed_over.push(format!("{}: not a file", shown(&path)));
                     }
                 }
             }
-            Kind::Folder => passed_over.push(format!("{}: not a name for a category", shown(&path))),
-            Kind::File => match PREFIXES.iter().find(|prefix| name.starts_with(&format!("{prefix}_"))) {
+            FileKind::Folder => passed_over.push(format!("{}: not a name for a category", shown(&path))),
+            FileKind::File => match PREFIXES.iter().find(|prefix| name.starts_with(&format!("{prefix}_"))) {
                 Some(prefix) => places.push(((*prefix).to_owned(), path)),
                 None => passed_over.push(format!(
                     "{}: begins with none of unit_, integration_, value_, and lies in no folder of a category",
@@ -186,7 +186,7 @@ fn scan(workspace: &Path, secrets: &Secrets) -> (Vec<Script>, Vec<String>) {
     (scripts.into_values().collect(), passed_over)
 }
 
-fn names(workspace: &Path, path: &str, passed_over: &mut Vec<String>) -> Vec<(String, Kind)> {
+fn names(workspace: &Path, path: &str, passed_over: &mut Vec<String>) -> Vec<(String, FileKind)> {
     plain::list(workspace, path, MAX_ENTRIES).unwrap_or_else(|why| {
         passed_over.push(shown(&why.to_string()));
         Vec::new()

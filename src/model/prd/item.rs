@@ -5,9 +5,9 @@
 //! id of its own gets one from what it says, so that it stays the same item wherever in the list it stands.
 
 use super::error::{Why, quote};
-use super::json::{Kind, Member, Node, Span};
+use super::json::{JsonKind, Member, Node, Span};
 use super::priority::Priority;
-use super::verdict::{self, Verdict};
+use super::verdict::{self, PassesValue};
 use super::{first_named, first_text};
 use crate::model::digest::Digest;
 
@@ -53,7 +53,7 @@ pub struct Item {
     /// The whole object.
     pub span: Span,
     /// All that the item says about passing, the plainest first; never empty, and of one mind.
-    pub(super) verdicts: Vec<Verdict>,
+    pub(super) verdicts: Vec<PassesValue>,
     pub(super) notes_at: Option<NotesAt>,
 }
 
@@ -79,7 +79,7 @@ impl Item {
     }
 
     /// All values that say whether it passes.
-    pub fn verdicts(&self) -> &[Verdict] {
+    pub fn verdicts(&self) -> &[PassesValue] {
         &self.verdicts
     }
 
@@ -128,8 +128,8 @@ pub(super) fn called(text: &str, path: &str, node: &Node) -> String {
 fn given_id(text: &str, path: &str, members: &[Member]) -> Result<Option<String>, (usize, Why)> {
     let Some(member) = first_named(members, &["id"]) else { return Ok(None) };
     let id = match &member.value.kind {
-        Kind::Text(id) => id.as_str(),
-        Kind::Number => member.value.span.of(text),
+        JsonKind::Text(id) => id.as_str(),
+        JsonKind::Number => member.value.span.of(text),
         _ => "",
     };
     let found = match id {
@@ -150,7 +150,7 @@ fn id_from_what_it_says(title: &str, description: Option<&str>) -> String {
 fn criteria(text: &str, members: &[Member]) -> Vec<String> {
     let said =
         CRITERIA.iter().filter_map(|name| first_named(members, &[name])).map(|member| match &member.value.kind {
-            Kind::List(nodes) => nodes.iter().filter_map(|node| sentence(text, node)).collect::<Vec<_>>(),
+            JsonKind::List(nodes) => nodes.iter().filter_map(|node| sentence(text, node)).collect::<Vec<_>>(),
             _ => sentence(text, &member.value).into_iter().collect(),
         });
     said.into_iter().find(|criteria| !criteria.is_empty()).unwrap_or_default()
@@ -159,10 +159,10 @@ fn criteria(text: &str, members: &[Member]) -> Vec<String> {
 /// A value as a sentence: a text, the sentence of an object, or whatever it is, as written.
 fn sentence(text: &str, node: &Node) -> Option<String> {
     let said = match &node.kind {
-        Kind::Null => return None,
-        Kind::Text(said) => said.clone(),
-        Kind::Object(members) => first_text(members, SENTENCES).unwrap_or_else(|| node.span.of(text).to_owned()),
-        Kind::Flag(_) | Kind::Number | Kind::List(_) => node.span.of(text).to_owned(),
+        JsonKind::Null => return None,
+        JsonKind::Text(said) => said.clone(),
+        JsonKind::Object(members) => first_text(members, SENTENCES).unwrap_or_else(|| node.span.of(text).to_owned()),
+        JsonKind::Flag(_) | JsonKind::Number | JsonKind::List(_) => node.span.of(text).to_owned(),
     };
     let said = said.trim();
     (!said.is_empty()).then(|| said.to_owned())
@@ -171,22 +171,22 @@ fn sentence(text: &str, node: &Node) -> Option<String> {
 /// Null is no notes; a list is its elements.
 fn notes_text(text: &str, node: &Node) -> Option<String> {
     match &node.kind {
-        Kind::Null => None,
-        Kind::Text(said) => Some(said.clone()),
-        Kind::List(nodes) => {
+        JsonKind::Null => None,
+        JsonKind::Text(said) => Some(said.clone()),
+        JsonKind::List(nodes) => {
             let lines = nodes.iter().map(|node| node.text().unwrap_or_else(|| node.span.of(text)));
             Some(lines.collect::<Vec<_>>().join("\n"))
         }
-        Kind::Flag(_) | Kind::Number | Kind::Object(_) => Some(node.span.of(text).to_owned()),
+        JsonKind::Flag(_) | JsonKind::Number | JsonKind::Object(_) => Some(node.span.of(text).to_owned()),
     }
 }
 
 fn notes_at(node: &Node) -> NotesAt {
     let form = match &node.kind {
-        Kind::Null => NotesForm::Null,
-        Kind::Text(_) => NotesForm::Text,
-        Kind::List(nodes) => NotesForm::List { last: nodes.last().map(|last| last.span) },
-        Kind::Flag(_) | Kind::Number | Kind::Object(_) => NotesForm::Other(node.noun()),
+        JsonKind::Null => NotesForm::Null,
+        JsonKind::Text(_) => NotesForm::Text,
+        JsonKind::List(nodes) => NotesForm::List { last: nodes.last().map(|last| last.span) },
+        JsonKind::Flag(_) | JsonKind::Number | JsonKind::Object(_) => NotesForm::Other(node.noun()),
     };
     NotesAt { span: node.span, form }
 }

@@ -31,11 +31,11 @@ impl Span {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     pub span: Span,
-    pub kind: Kind,
+    pub kind: JsonKind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum JsonKind {
     Null,
     Flag(bool),
     /// The digits stand at the span.
@@ -58,25 +58,25 @@ impl Node {
     /// What the value is, for messages.
     pub const fn noun(&self) -> &'static str {
         match self.kind {
-            Kind::Null => "null",
-            Kind::Flag(_) => "true or false",
-            Kind::Number => "a number",
-            Kind::Text(_) => "text",
-            Kind::List(_) => "a list",
-            Kind::Object(_) => "an object",
+            JsonKind::Null => "null",
+            JsonKind::Flag(_) => "true or false",
+            JsonKind::Number => "a number",
+            JsonKind::Text(_) => "text",
+            JsonKind::List(_) => "a list",
+            JsonKind::Object(_) => "an object",
         }
     }
 
     pub fn text(&self) -> Option<&str> {
-        if let Kind::Text(text) = &self.kind { Some(text) } else { None }
+        if let JsonKind::Text(text) = &self.kind { Some(text) } else { None }
     }
 
     pub fn list(&self) -> Option<&[Node]> {
-        if let Kind::List(nodes) = &self.kind { Some(nodes) } else { None }
+        if let JsonKind::List(nodes) = &self.kind { Some(nodes) } else { None }
     }
 
     pub fn members(&self) -> Option<&[Member]> {
-        if let Kind::Object(members) = &self.kind { Some(members) } else { None }
+        if let JsonKind::Object(members) = &self.kind { Some(members) } else { None }
     }
 }
 
@@ -188,16 +188,17 @@ impl Reader<'_> {
         let kind = match self.peek() {
             Some(b'{') => self.object(depth)?,
             Some(b'[') => self.list(depth)?,
-            Some(b'"') => Kind::Text(self.quoted()?),
+            Some(b'"') => JsonKind::Text(self.quoted()?),
             Some(b'-' | b'0'..=b'9') => self.number()?,
             _ => self.word()?,
         };
         Ok(Node { span: Span { start, end: self.at }, kind })
     }
 
-    fn word(&mut self) -> Result<Kind, Fault> {
+    fn word(&mut self) -> Result<JsonKind, Fault> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
-        for (word, kind) in [("true", Kind::Flag(true)), ("false", Kind::Flag(false)), ("null", Kind::Null)] {
+        for (word, kind) in [("true", JsonKind::Flag(true)), ("false", JsonKind::Flag(false)), ("null", JsonKind::Null)]
+        {
             if rest.starts_with(word.as_bytes()) {
                 self.at += word.len();
                 return Ok(kind);
@@ -206,7 +207,7 @@ impl Reader<'_> {
         Err(self.unexpected(Syntax::NoValue))
     }
 
-    fn number(&mut self) -> Result<Kind, Fault> {
+    fn number(&mut self) -> Result<JsonKind, Fault> {
         let start = self.at;
         let bad = Fault { at: start, what: Syntax::BadNumber };
         if self.peek() == Some(b'-') {
@@ -232,7 +233,7 @@ impl Reader<'_> {
                 return Err(bad);
             }
         }
-        Ok(Kind::Number)
+        Ok(JsonKind::Number)
     }
 
     fn digits(&mut self) -> usize {
@@ -262,27 +263,27 @@ impl Reader<'_> {
         serde_json::from_str(raw).map_err(|_| bad())
     }
 
-    fn list(&mut self, depth: usize) -> Result<Kind, Fault> {
+    fn list(&mut self, depth: usize) -> Result<JsonKind, Fault> {
         let mut nodes = Vec::new();
         self.enter(depth)?;
         if self.leaves(b']') {
-            return Ok(Kind::List(nodes));
+            return Ok(JsonKind::List(nodes));
         }
         loop {
             nodes.push(self.value(depth + 1)?);
             if self.ends(b']', "list")? {
-                return Ok(Kind::List(nodes));
+                return Ok(JsonKind::List(nodes));
             }
         }
     }
 
-    fn object(&mut self, depth: usize) -> Result<Kind, Fault> {
+    fn object(&mut self, depth: usize) -> Result<JsonKind, Fault> {
         let mut members: Vec<Member> = Vec::new();
         // Readers disagree about which of two equal keys counts, so a file with such a pair says two things.
         let mut known: HashMap<String, usize> = HashMap::new();
         self.enter(depth)?;
         if self.leaves(b'}') {
-            return Ok(Kind::Object(members));
+            return Ok(JsonKind::Object(members));
         }
         loop {
             if self.peek() != Some(b'"') {
@@ -304,7 +305,7 @@ impl Reader<'_> {
             let value = self.value(depth + 1)?;
             members.push(Member { key, key_span, value });
             if self.ends(b'}', "object")? {
-                return Ok(Kind::Object(members));
+                return Ok(JsonKind::Object(members));
             }
         }
     }

@@ -9,7 +9,7 @@ use rust_decimal::Decimal;
 use super::error::{Why, quote};
 use super::is;
 use super::item::Item;
-use super::json::{Kind, Member};
+use super::json::{JsonKind, Member};
 use crate::model::decimal::Exact;
 
 /// Words of a scale with their ranks.
@@ -65,11 +65,11 @@ impl Priority {
     pub(super) fn read(text: &str, item: &str, member: Option<&Member>) -> Result<Option<Self>, (usize, Why)> {
         let Some(Member { value, .. }) = member else { return Ok(None) };
         let (written, read) = match &value.kind {
-            Kind::Null => return Ok(None),
-            Kind::Number => (value.span.of(text), number(value.span.of(text)).map(|rank| (Scale::Numbers, rank))),
-            Kind::Text(word) if word.trim().is_empty() => return Ok(None),
-            Kind::Text(word) => (word.as_str(), word_or_number(word.trim())),
-            Kind::Flag(_) | Kind::List(_) | Kind::Object(_) => (value.noun(), None),
+            JsonKind::Null => return Ok(None),
+            JsonKind::Number => (value.span.of(text), number(value.span.of(text)).map(|rank| (Scale::Numbers, rank))),
+            JsonKind::Text(word) if word.trim().is_empty() => return Ok(None),
+            JsonKind::Text(word) => (word.as_str(), word_or_number(word.trim())),
+            JsonKind::Flag(_) | JsonKind::List(_) | JsonKind::Object(_) => (value.noun(), None),
         };
         let bad = || (value.span.start, Why::BadPriority { item: quote(item), found: quote(written) });
         let (scale, rank) = read.ok_or_else(bad)?;

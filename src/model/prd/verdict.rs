@@ -5,7 +5,7 @@
 //! list here; all that an item says must agree. Nothing is guessed: an absent, null or unknown verdict is an error.
 
 use super::error::{Why, quote};
-use super::json::{Kind, Member, Span};
+use super::json::{JsonKind, Member, Span};
 use super::{is, is_one_of};
 
 /// Keys that say it with true or false. Only the first is bound to: a `completed` may also hold a date.
@@ -36,7 +36,7 @@ const UNDERWAY: &[&str] = &[
 
 /// One value that says whether an item passes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct PassesValue {
     pub key: String,
     pub key_span: Span,
     pub value: Span,
@@ -63,8 +63,8 @@ pub fn speaks_plainly(members: &[Member]) -> bool {
 }
 
 /// All that an item says about passing, the plainest first; they agree. The byte is where the trouble is.
-pub fn read(item: &str, item_start: usize, members: &[Member]) -> Result<Vec<Verdict>, (usize, Why)> {
-    let mut verdicts: Vec<Verdict> = Vec::new();
+pub fn read(item: &str, item_start: usize, members: &[Member]) -> Result<Vec<PassesValue>, (usize, Why)> {
+    let mut verdicts: Vec<PassesValue> = Vec::new();
     let mut unclear: Option<&Member> = None;
     for name in FLAGS.iter().chain([&STATUS]) {
         for member in members.iter().filter(|member| is(&member.key, name)) {
@@ -91,17 +91,17 @@ pub fn read(item: &str, item_start: usize, members: &[Member]) -> Result<Vec<Ver
 }
 
 /// None for a value of a kind that says nothing about passing.
-fn judge(item: &str, name: &str, member: &Member) -> Result<Option<Verdict>, (usize, Why)> {
+fn judge(item: &str, name: &str, member: &Member) -> Result<Option<PassesValue>, (usize, Why)> {
     let (how, passes) = match &member.value.kind {
-        Kind::Flag(flag) if name != STATUS => (How::Flag, *flag),
-        Kind::Text(word) if name == STATUS => status(word).ok_or_else(|| {
+        JsonKind::Flag(flag) if name != STATUS => (How::Flag, *flag),
+        JsonKind::Text(word) if name == STATUS => status(word).ok_or_else(|| {
             let why = Why::StatusUnknown { item: quote(item), key: quote(&member.key), word: quote(word) };
             (member.value.span.start, why)
         })?,
         _ => return Ok(None),
     };
     let (key, key_span, value) = (member.key.clone(), member.key_span, member.value.span);
-    Ok(Some(Verdict { key, key_span, value, how, passes }))
+    Ok(Some(PassesValue { key, key_span, value, how, passes }))
 }
 
 fn no_verdict(item: &str, member: &Member) -> (usize, Why) {
@@ -120,7 +120,7 @@ fn status(word: &str) -> Option<(How, bool)> {
     }
 }
 
-impl Verdict {
+impl PassesValue {
     fn says(&self) -> String {
         let yes = if self.passes { "that it passes" } else { "that it does not pass" };
         format!("`{}` says {yes}", quote(&self.key))

@@ -5,7 +5,7 @@ use crate::machine::run::RunState;
 use crate::model::decision::{MAX_DECISIONS, Request};
 use crate::model::detour;
 use crate::model::signature::Class;
-use crate::playbook::micro::{Kernel, Next, Pass, Verdict};
+use crate::playbook::micro::{CriticVerdict, Kernel, Next, Pass};
 use crate::playbook::passes::event::{By, PassJudged, PassVerdict, Route, RouteDecided};
 use crate::playbook::passes::state::{self as passes, Standing, standing};
 
@@ -28,12 +28,12 @@ pub fn kernel(run: &RunState, subject: Option<&str>) -> Kernel {
     Kernel { limit, passes }
 }
 
-fn verdict(judged: &PassJudged) -> Verdict {
+fn verdict(judged: &PassJudged) -> CriticVerdict {
     match judged.verdict {
-        PassVerdict::Verified => Verdict::Verified,
-        PassVerdict::Blocked | PassVerdict::Discarded => Verdict::Blocked,
+        PassVerdict::Verified => CriticVerdict::Verified,
+        PassVerdict::Blocked | PassVerdict::Discarded => CriticVerdict::Blocked,
         PassVerdict::Unverified | PassVerdict::Refused => {
-            Verdict::Unverified { help: judged.help, signature: judged.signature.clone() }
+            CriticVerdict::Unverified { help: judged.help, signature: judged.signature.clone() }
         }
     }
 }

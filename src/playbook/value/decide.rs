@@ -26,7 +26,7 @@ use super::monitor;
 
 /// What the engine wants next, before the iteration and the people are looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum NextStep {
     Step(Action, String),
     /// Nothing bounded is left to try. Where people are waited for, one is asked once.
     GiveUp(String),
@@ -44,11 +44,11 @@ pub fn choose(run: &RunState) -> Choice {
         return close(run);
     }
     match verdict(run) {
-        Verdict::Step(action, why) => check_between(run).unwrap_or(Choice::Begin(action, why)),
-        Verdict::GiveUp(why) if may_ask(run) => Choice::Begin(Action::InteractivePause, why),
+        NextStep::Step(action, why) => check_between(run).unwrap_or(Choice::Begin(action, why)),
+        NextStep::GiveUp(why) if may_ask(run) => Choice::Begin(Action::InteractivePause, why),
         // What the iteration did is measured and written down before the end.
-        Verdict::GiveUp(_) | Verdict::End(_) if history::in_iteration(run).next().is_some() => close(run),
-        Verdict::GiveUp(why) | Verdict::End(why) => {
+        NextStep::GiveUp(_) | NextStep::End(_) if history::in_iteration(run).next().is_some() => close(run),
+        NextStep::GiveUp(why) | NextStep::End(why) => {
             let detail = format!("partial: {why}; {}", standing(run));
             Choice::Halt(Box::new(halt(run, ExitStatus::ExitBudgetExceeded, StopReason::MaxIters, detail)))
         }
@@ -56,15 +56,15 @@ pub fn choose(run: &RunState) -> Choice {
 }
 
 /// What the table says, within the limits of the run.
-pub fn verdict(run: &RunState) -> Verdict {
+pub fn verdict(run: &RunState) -> NextStep {
     let settings = run.value_settings();
     let (steps, most) = (run.value().decision_steps(), settings.max_steps);
     if steps >= most {
-        return Verdict::End(format!("{steps} of {most} steps are used (max_steps)"));
+        return NextStep::End(format!("{steps} of {most} steps are used (max_steps)"));
     }
     let (attempts, most) = (run.value().exit_gate_attempts, settings.max_exit_gate_attempts);
     if attempts >= most {
-        return Verdict::GiveUp(format!(
+        return NextStep::GiveUp(format!(
             "{attempts} of {most} attempts at the exit gate failed (max_exit_gate_attempts)"
         ));
     }
@@ -115,8 +115,8 @@ pub fn nearly_spent(run: &RunState) -> bool {
     has_spent(run, NEARLY_SPENT)
 }
 
-fn within_budget(run: &RunState, wanted: Verdict) -> Verdict {
-    let Verdict::Step(action, _) = &wanted else { return wanted };
+fn within_budget(run: &RunState, wanted: NextStep) -> NextStep {
+    let NextStep::Step(action, _) = &wanted else { return wanted };
     if !nearly_spent(run) || leads_out(action) {
         return wanted;
     }
@@ -126,7 +126,7 @@ fn within_budget(run: &RunState, wanted: Verdict) -> Verdict {
     if run.value().tasks_with(TaskStatus::Done).next().is_some() {
         table::gate(run, format!("{why}: what there is goes to the exit gate"))
     } else {
-        Verdict::GiveUp(format!("{why} and no task is done"))
+        NextStep::GiveUp(format!("{why} and no task is done"))
     }
 }
 

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use rustix::process::{DumpableBehavior, Pid, PidfdFlags, Signal, WaitOptions};
 
-use super::wire::{self, Frame, Kind, Reader, Writer};
+use super::wire::{self, Frame, FrameKind, Reader, Writer};
 use crate::model::loop_file::NetworkDecl;
 use crate::tool::kernel;
 use crate::tool::owned;
@@ -31,7 +31,7 @@ use crate::tool::sandbox::spaces::Spaces;
 use crate::tool::sandbox::worn::Worn;
 use crate::tool::sandbox::{self, Layer};
 use crate::tool::spawn::{self, OnParentDeath};
-use crate::tool::step::{NotReady, Step};
+use crate::tool::step::{LaunchStep, NotReady};
 
 /// Runs as a launcher of the engine with this pid, told what to do over standard input.
 pub fn main(engine: u32) -> ExitCode {
@@ -42,7 +42,7 @@ pub fn main(engine: u32) -> ExitCode {
     match launch(engine, &socket) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = wire::send(&socket, Kind::Failed, &failure(Step::latest(), &error), &[]);
+            let _ = wire::send(&socket, FrameKind::Failed, &failure(LaunchStep::latest(), &error), &[]);
             ExitCode::FAILURE
         }
     }
@@ -59,14 +59,14 @@ fn failure(step: u8, error: &io::Error) -> Vec<u8> {
 }
 
 fn launch(engine: u32, socket: &UnixStream) -> io::Result<()> {
-    Step::Namespaces.begin();
+    LaunchStep::Namespaces.begin();
     let setup = Setup::decode(&wire::receive(socket)?.bytes)?;
     sandbox::assume(setup.level);
     let own_network = setup.policy.network == NetworkDecl::Loopback && setup.without != Some(Layer::Network);
     let spaces = Spaces::for_launcher(&setup.policy, setup.level.user, own_network).map_err(io::Error::other)?;
     spaces.separate()?;
     // A new user namespace cut the tie.
-    Step::Parent.begin();
+    LaunchStep::Parent.begin();
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     if rustix::process::getppid() != i32::try_from(engine).ok().and_then(Pid::from_raw) {
         return Err(io::Error::from(rustix::io::Errno::SRCH));
@@ -95,27 +95,27 @@ fn launch(engine: u32, socket: &UnixStream) -> io::Result<()> {
 /// The life of the first process.
 fn be_first(spaces: &Spaces, setup: &Setup, socket: &UnixStream) -> io::Result<()> {
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    Step::Session.begin();
+    LaunchStep::Session.begin();
     rustix::process::setsid()?;
     spaces.furnish(Some(c"/"))?;
-    Step::Landlock.begin();
+    LaunchStep::Landlock.begin();
     let worn = Arc::new(Worn::inside(setup).map_err(io::Error::other)?);
     let ourselves = rustix::process::pidfd_open(rustix::process::getpid(), PidfdFlags::empty())?;
-    wire::send(socket, Kind::Ready, &[], &[ourselves.as_fd()])?;
+    wire::send(socket, FrameKind::Ready, &[], &[ourselves.as_fd()])?;
     drop(ourselves);
     loop {
         let frame = match wire::receive(socket) {
-            Ok(frame) if frame.kind == Kind::Run => frame,
+            Ok(frame) if frame.kind == FrameKind::Run => frame,
             // The engine needs us no more, or is gone.
             _ => return Ok(()),
         };
         if let Err(error) = spaces.mend() {
-            return wire::send(socket, Kind::Stale, &failure(Step::latest(), &error), &[]);
+            return wire::send(socket, FrameKind::Stale, &failure(LaunchStep::latest(), &error), &[]);
         }
         match start(frame, worn.clone()) {
             Ok(leader) => attend(leader, socket)?,
             Err(error) => {
-                wire::send(socket, Kind::NotStarted, &failure(0, &error), &[])?;
+                wire::send(socket, FrameKind::NotStarted, &failure(0, &error), &[])?;
             }
         }
     }
@@ -145,7 +145,7 @@ fn start(frame: Frame, worn: Arc<Worn>) -> io::Result<Pid> {
 /// Waits for the command's end, then ends what it left.
 fn attend(leader: Pid, socket: &UnixStream) -> io::Result<()> {
     let handle = rustix::process::pidfd_open(leader, PidfdFlags::empty())?;
-    wire::send(socket, Kind::Started, &[], &[handle.as_fd()])?;
+    wire::send(socket, FrameKind::Started, &[], &[handle.as_fd()])?;
     drop(handle);
     let status = loop {
         match rustix::process::wait(WaitOptions::empty()) {
@@ -158,10 +158,10 @@ fn attend(leader: Pid, socket: &UnixStream) -> io::Result<()> {
     let mut out = Writer::default();
     out.number(i64::from(status.exit_status().unwrap_or(-1)));
     out.number(i64::from(status.terminating_signal().unwrap_or(0)));
-    wire::send(socket, Kind::Exited, &out.0, &[])?;
+    wire::send(socket, FrameKind::Exited, &out.0, &[])?;
     // To the group of number 1, negated: the system's way to say everybody in here but ourselves. Whoever is about to
     // fork gets it first, so once is enough.
     let _ = rustix::process::kill_process_group(Pid::INIT, Signal::KILL);
     while let Ok(_) | Err(rustix::io::Errno::INTR) = rustix::process::wait(WaitOptions::empty()) {}
-    wire::send(socket, Kind::Clean, &[], &[])
+    wire::send(socket, FrameKind::Clean, &[], &[])
 }

@@ -22,7 +22,7 @@ const HEADER: usize = 5;
 /// What a frame is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(super) enum FrameKind {
     /// To the launcher, first: what to wear.
     Setup = 1,
     /// It is up; with a handle on it.
@@ -43,7 +43,7 @@ pub(super) enum Kind {
     Clean,
 }
 
-impl Kind {
+impl FrameKind {
     const ALL: [Self; 9] = [
         Self::Setup,
         Self::Ready,
@@ -60,7 +60,7 @@ impl Kind {
 /// One frame, as it came.
 #[derive(Debug)]
 pub(super) struct Frame {
-    pub kind: Kind,
+    pub kind: FrameKind,
     pub bytes: Vec<u8>,
     pub files: Vec<OwnedFd>,
 }
@@ -70,7 +70,7 @@ fn nonsense(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("the launcher's line: {what}"))
 }
 
-pub(super) fn send(mut socket: &UnixStream, kind: Kind, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
+pub(super) fn send(mut socket: &UnixStream, kind: FrameKind, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
     if bytes.len() > MAX_FRAME {
         return Err(io::Error::from(io::ErrorKind::ArgumentListTooLong));
     }
@@ -120,7 +120,8 @@ pub(super) fn receive(mut socket: &UnixStream) -> io::Result<Frame> {
     if length > MAX_FRAME {
         return Err(nonsense("a frame is too long"));
     }
-    let kind = Kind::ALL.into_iter().find(|known| *known as u8 == kind).ok_or_else(|| nonsense("unknown frame"))?;
+    let kind =
+        FrameKind::ALL.into_iter().find(|known| *known as u8 == kind).ok_or_else(|| nonsense("unknown frame"))?;
     let mut bytes = vec![0; length];
     socket.read_exact(&mut bytes)?;
     Ok(Frame { kind, bytes, files })
@@ -186,9 +187,9 @@ mod tests {
         words.number(-7);
         words.list([b"a".as_slice(), b"", b"\xff\0"].into_iter());
         let (read, mut write) = io::pipe().unwrap();
-        send(&one, Kind::Run, &words.0, &[read.as_fd()]).unwrap();
+        send(&one, FrameKind::Run, &words.0, &[read.as_fd()]).unwrap();
         let frame = receive(&two).unwrap();
-        assert_eq!((frame.kind, frame.files.len()), (Kind::Run, 1));
+        assert_eq!((frame.kind, frame.files.len()), (FrameKind::Run, 1));
         let mut reader = Reader(&frame.bytes);
         assert_eq!(reader.number().unwrap(), -7);
         assert_eq!(reader.list().unwrap(), [b"a".as_slice(), b"", b"\xff\0"]);

@@ -10,23 +10,23 @@ fn rules(allow: &[&str], ask: &[&str], deny: &[&str]) -> Rules {
     Rules::of(&declared, &[]).unwrap()
 }
 
-fn bash(rules: &Rules, command: &str) -> Verdict {
+fn bash(rules: &Rules, command: &str) -> Ruling {
     rules.decide("bash", &json!({ "command": command }))
 }
 
-fn denied(rule: &str) -> Verdict {
-    Verdict::Denied { rule: rule.to_owned() }
+fn denied(rule: &str) -> Ruling {
+    Ruling::Denied { rule: rule.to_owned() }
 }
 
-fn allowed(rule: &str) -> Verdict {
-    Verdict::Allowed { rule: rule.to_owned() }
+fn allowed(rule: &str) -> Ruling {
+    Ruling::Allowed { rule: rule.to_owned() }
 }
 
-fn asked(rule: &str) -> Verdict {
-    Verdict::Ask { rule: rule.to_owned() }
+fn asked(rule: &str) -> Ruling {
+    Ruling::Ask { rule: rule.to_owned() }
 }
 
-fn uncovered() -> Verdict {
+fn uncovered() -> Ruling {
     asked("no allow rule covers it")
 }
 
@@ -66,7 +66,7 @@ fn any_part_that_is_denied_denies_the_whole() {
     assert_eq!(bash(&rules, "git push"), denied("shell(git push*)"));
     assert_eq!(bash(&rules, "git push --force"), denied("shell(git push*)"));
     for command in ["rm x", "git status", "echo hi", ""] {
-        assert!(matches!(bash(&rules, command), Verdict::Allowed { .. }), "{command}");
+        assert!(matches!(bash(&rules, command), Ruling::Allowed { .. }), "{command}");
     }
 }
 
@@ -126,7 +126,7 @@ fn redirections_follow_the_rules_about_files() {
 fn what_is_not_known_is_asked_about() {
     let open = rules(&["bash"], &[], &["bash(git push*)"]);
     let why = |command: &str| match bash(&open, command) {
-        Verdict::Ask { rule } => rule,
+        Ruling::Ask { rule } => rule,
         other => panic!("{command}: {other:?}"),
     };
     for command in [
@@ -180,7 +180,7 @@ fn what_was_remembered_is_exact_and_never_critical() {
     assert_eq!(bash(&rules, "git push origin  main"), asked("bash(git push*)"));
     assert_eq!(bash(&rules, "git push origin main; ls"), asked("bash(git push*)"));
     assert_eq!(bash(&rules, texts[1]), denied("bash(git push evil*)"), "a refusal is stronger");
-    assert!(matches!(bash(&rules, texts[2]), Verdict::Ask { rule } if is_critical(&rule)));
+    assert!(matches!(bash(&rules, texts[2]), Ruling::Ask { rule } if is_critical(&rule)));
     assert_eq!(bash(&rules, texts[3]), allowed("remembered bash(=$X a(b))"));
     assert!(Rules::of(&declared, &["bash(git *)".to_owned()]).is_err(), "what is remembered is exact");
     assert_eq!(exact_rule("nonsense", "x"), None);
@@ -190,7 +190,7 @@ fn what_was_remembered_is_exact_and_never_critical() {
 fn order_is_deny_ask_allow() {
     let all = rules(&["bash"], &["bash(x*)"], &["bash(xy*)"]);
     assert_eq!(bash(&all, "xyz"), denied("bash(xy*)"));
-    assert_eq!(bash(&all, "xz"), Verdict::Ask { rule: "bash(x*)".to_owned() });
+    assert_eq!(bash(&all, "xz"), Ruling::Ask { rule: "bash(x*)".to_owned() });
     assert_eq!(bash(&all, "z"), allowed("bash"));
     assert_eq!(bash(&Rules::default(), "z"), allowed("default"));
     assert_eq!(bash(&rules(&[], &[], &["*"]), "z"), denied("*"));
@@ -208,7 +208,7 @@ fn paths() {
     assert_eq!(on("read_file", "a/.env"), denied("read(**/.env)"));
     assert_eq!(on("read_file", ".env"), denied("read(**/.env)"));
     assert_eq!(on("grep_search", ".env"), denied("read(**/.env)"));
-    assert_eq!(on("write_file", "docs/a"), Verdict::Ask { rule: "edit(docs/*)".to_owned() });
+    assert_eq!(on("write_file", "docs/a"), Ruling::Ask { rule: "edit(docs/*)".to_owned() });
     assert_eq!(on("write_file", "src/a/b"), allowed("write(src/*)"));
     assert_eq!(on("write_file", "src/../a"), uncovered());
 }
@@ -218,7 +218,7 @@ fn odd_inputs_are_decided_too() {
     let rules = rules(&[], &["bash(git *)"], &["read(secret)"]);
     for input in [json!(null), json!([]), json!({ "command": 3 }), json!({ "path": {} }), json!("rm")] {
         for tool in ["bash", "read_file", "nonsense"] {
-            assert!(matches!(rules.decide(tool, &input), Verdict::Allowed { .. }), "{tool} {input}");
+            assert!(matches!(rules.decide(tool, &input), Ruling::Allowed { .. }), "{tool} {input}");
         }
     }
 }
@@ -288,7 +288,7 @@ fn critical_calls_are_asked_about_whatever_is_allowed() {
     ];
     for command in critical {
         let verdict = bash(&rules, command);
-        assert!(matches!(&verdict, Verdict::Ask { rule } if is_critical(rule)), "{command}: {verdict:?}");
+        assert!(matches!(&verdict, Ruling::Ask { rule } if is_critical(rule)), "{command}: {verdict:?}");
     }
     let fine = [
         "rm -rf target",
@@ -318,7 +318,7 @@ fn critical_calls_are_asked_about_whatever_is_allowed() {
     }
     let on = |tool: &str, path: &str| rules.decide(tool, &json!({ "path": path }));
     for path in [".git/hooks/x", ".bashrc", "sub/../.git/config", "a/.ssh/id"] {
-        assert!(matches!(on("write_file", path), Verdict::Ask { rule } if is_critical(&rule)), "{path}");
+        assert!(matches!(on("write_file", path), Ruling::Ask { rule } if is_critical(&rule)), "{path}");
         assert_eq!(on("read_file", path), allowed("*"));
     }
     // A refusal stays a refusal.

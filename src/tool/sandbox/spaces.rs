@@ -21,7 +21,7 @@ use rustix::thread::UnshareFlags;
 use super::policy::Policy;
 use crate::model::loop_file::NetworkDecl;
 use crate::tool::kernel::{self, MountChange};
-use crate::tool::step::Step;
+use crate::tool::step::LaunchStep;
 
 /// The namespaces of a child.
 pub(in crate::tool) struct Spaces {
@@ -93,14 +93,14 @@ impl Spaces {
 
     /// Moves into the namespaces. Into one of processes only children move, the first of them as its first process.
     pub(in crate::tool) fn separate(&self) -> io::Result<()> {
-        Step::Namespaces.begin();
+        LaunchStep::Namespaces.begin();
         if self.ids.is_some() {
             // A child of an unreadable engine may not write its own maps.
             rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
         }
         kernel::unshare(self.flags)?;
         if let Some(ids) = &self.ids {
-            Step::Ids.begin();
+            LaunchStep::Ids.begin();
             write_to(c"/proc/self/setgroups", b"deny")?;
             write_to(c"/proc/self/uid_map", &ids.user)?;
             write_to(c"/proc/self/gid_map", &ids.group)?;
@@ -112,14 +112,14 @@ impl Spaces {
     /// Makes them what they should be.
     pub(in crate::tool) fn furnish(&self, folder: Option<&CStr>) -> io::Result<()> {
         if self.flags.contains(UnshareFlags::NEWNET) {
-            Step::Loopback.begin();
+            LaunchStep::Loopback.begin();
             raise_loopback()?;
         }
         if let Some(mounts) = &self.mounts {
             mounts.make()?;
             // The folder we stand in is still that of the old, now read-only mount.
             if let Some(folder) = folder {
-                Step::Folder.begin();
+                LaunchStep::Folder.begin();
                 rustix::process::chdir(folder)?;
             }
         }
@@ -154,23 +154,23 @@ impl Mounts {
 
     fn make(&self) -> io::Result<()> {
         // Nothing that happens here may reach the world outside, nor the other way round.
-        Step::PrivateMounts.begin();
+        LaunchStep::PrivateMounts.begin();
         kernel::change_mounts(c"/", true, MountChange::Private)?;
         if self.own_proc {
-            Step::OwnProc.begin();
+            LaunchStep::OwnProc.begin();
             let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
             rustix::mount::mount(c"proc", c"/proc", c"proc", flags, None)?;
         }
-        Step::WritableMounts.begin();
+        LaunchStep::WritableMounts.begin();
         // What is sealed lies in what is writable, so its mount comes later and is the one that counts.
         for path in self.writable.iter().chain(&self.sealed) {
             unless_gone(rustix::mount::mount_bind_recursive(path.as_c_str(), path.as_c_str()))?;
         }
-        Step::HiddenMounts.begin();
+        LaunchStep::HiddenMounts.begin();
         for path in &self.hidden {
             unless_gone(hide(path, &self.void))?;
         }
-        Step::ReadOnlyMounts.begin();
+        LaunchStep::ReadOnlyMounts.begin();
         kernel::change_mounts(c"/", true, MountChange::ReadOnly)?;
         for path in &self.writable {
             // Where the system was read-only before us it stays so, which the command will find out.
@@ -188,7 +188,7 @@ impl Mounts {
     }
 
     fn mend(&self) -> io::Result<()> {
-        Step::WritableMounts.begin();
+        LaunchStep::WritableMounts.begin();
         for path in &self.writable {
             if !has_mount(path)? {
                 return Err(io::Error::from(Errno::STALE));
@@ -200,7 +200,7 @@ impl Mounts {
                 unless_gone(kernel::change_mounts(path, true, MountChange::ReadOnly))?;
             }
         }
-        Step::HiddenMounts.begin();
+        LaunchStep::HiddenMounts.begin();
         for path in &self.hidden {
             if !has_mount(path)? {
                 unless_gone(hide(path, &self.void))?;

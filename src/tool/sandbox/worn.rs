@@ -20,7 +20,7 @@ use super::setup::Setup;
 use super::spaces::Spaces;
 use super::{calls, files};
 use crate::model::loop_file::NetworkDecl;
-use crate::tool::step::Step;
+use crate::tool::step::LaunchStep;
 
 /// What the superuser keeps: rights over files and its own processes. Without effect for anybody else.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
@@ -95,7 +95,7 @@ impl Worn {
 
     /// In the child, last: all that takes rights away.
     pub(in crate::tool) fn wear(&self) -> io::Result<()> {
-        Step::Limits.begin();
+        LaunchStep::Limits.begin();
         if let Some(limits) = &self.limits {
             limits.wear()?;
         }
@@ -103,13 +103,13 @@ impl Worn {
             keep_few_rights();
         }
         rustix::thread::set_no_new_privs(true)?;
-        Step::Landlock.begin();
+        LaunchStep::Landlock.begin();
         if let Some(ruleset) = &self.ruleset {
             // The clone is a second handle on the same rules; the call wants one to consume.
             let ruleset = ruleset.try_clone()?;
             ruleset.restrict_self().map_err(|_| Errno::PERM)?;
         }
-        Step::Filter.begin();
+        LaunchStep::Filter.begin();
         for filter in &self.filters {
             seccompiler::apply_filter(filter).map_err(|_| Errno::PERM)?;
         }

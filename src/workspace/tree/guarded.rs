@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::{FileState, Look, Pace, look};
 use crate::model::digest::Digest;
 use crate::model::self_running::START_UP;
-use crate::workspace::plain::{self, Kind};
+use crate::workspace::plain::{self, FileKind};
 
 /// A repository has a dozen hooks and a few modules; a bound against a folder full of files.
 const MAX_NAMES: usize = 500;
@@ -34,8 +34,8 @@ const GIT_FILES: &[&str] = &[
 const GIT_FAMILIES: &[(&str, &[&str])] =
     &[(".git/modules", &["config", "HEAD"]), (".git/worktrees", &["config.worktree", "commondir", "gitdir"])];
 /// Without these it is no repository any more. What they hold changes with honest work.
-pub const REPOSITORY: &[(&str, Kind)] =
-    &[(".git/HEAD", Kind::File), (".git/objects", Kind::Folder), (".git/refs", Kind::Folder)];
+pub const REPOSITORY: &[(&str, FileKind)] =
+    &[(".git/HEAD", FileKind::File), (".git/objects", FileKind::Folder), (".git/refs", FileKind::Folder)];
 
 /// Their states by path.
 pub(super) fn collect(root: &Path) -> BTreeMap<String, FileState> {
@@ -61,7 +61,7 @@ pub(super) fn collect(root: &Path) -> BTreeMap<String, FileState> {
         found.insert(".git/config".to_owned(), state);
     }
     // In a linked worktree `.git` is a file that says where the repository is.
-    if plain::kind(root, ".git").is_ok_and(|kind| kind.is_some_and(|kind| kind != Kind::Folder))
+    if plain::kind(root, ".git").is_ok_and(|kind| kind.is_some_and(|kind| kind != FileKind::Folder))
         && let Some(state) = state_of(&folder, ".git")
     {
         found.insert(".git".to_owned(), state);
@@ -102,7 +102,7 @@ fn state_of(root: &OwnedFd, path: &str) -> Option<FileState> {
             // A folder above it may be a file; then it is not there either.
             Err(Errno::NOENT) => return None,
             Err(Errno::NOTDIR | Errno::LOOP) => {
-                return (plain::kind_at(folder, OsStr::new(part)) == Kind::Link).then(there);
+                return (plain::kind_at(folder, OsStr::new(part)) == FileKind::Link).then(there);
             }
             Err(error) => return unreadable(error),
         }
@@ -110,7 +110,9 @@ fn state_of(root: &OwnedFd, path: &str) -> Option<FileState> {
     match look(opened.as_ref().unwrap_or(root), OsStr::new(name), None, &|| Pace::Walk) {
         Ok(Look::State(state, _) | Look::Unread(state, _)) => Some(state),
         Ok(Look::Gone | Look::Stopped) => None,
-        Ok(Look::Odd) => (plain::kind_at(opened.as_ref().unwrap_or(root), OsStr::new(name)) == Kind::Other).then(there),
+        Ok(Look::Odd) => {
+            (plain::kind_at(opened.as_ref().unwrap_or(root), OsStr::new(name)) == FileKind::Other).then(there)
+        }
         Err(error) => unreadable(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
     }
 }

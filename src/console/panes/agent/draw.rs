@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use crate::console::paint;
 use crate::console::scene::Scene;
 use crate::console::theme::Role;
-use crate::console::transcript::item::{Fold, Item, Kind, Part, Tone, ToolCall};
+use crate::console::transcript::item::{Fold, Item, ItemKind, Part, Tone, ToolCall};
 use crate::console::transcript::{Place, Row};
 use crate::console::widget;
 
@@ -43,7 +43,7 @@ impl AgentPane {
         let needle = self.transcript.matches.needle();
         let words = |text: &str, role| paint::spans(theme, text, 0..text.len(), &[], role, needle);
         match &item.kind {
-            Kind::Heading { title, detail } => {
+            ItemKind::Heading { title, detail } => {
                 let mut left = vec![Span::styled(glyphs.line_h.repeat(2) + " ", theme.style(Role::Border))];
                 left.extend(words(title, Role::Heading));
                 left.push(Span::raw("  "));
@@ -54,7 +54,7 @@ impl AgentPane {
                 left.push(Span::styled(glyphs.line_h.repeat(room.saturating_sub(used)), theme.style(Role::Border)));
                 paint::both_ends(theme, Line::from(left), widget::styled(clock, theme.style(Role::Muted)), room)
             }
-            Kind::Thinking | Kind::Spelling => {
+            ItemKind::Thinking | ItemKind::Spelling => {
                 let mut left = vec![Span::styled(fold_mark(scene, item), theme.style(Role::Muted))];
                 left.extend(words(&item.head_text(), Role::Thinking));
                 if item.fold == Fold::Folded {
@@ -62,8 +62,8 @@ impl AgentPane {
                 }
                 Line::from(left)
             }
-            Kind::Tool(tool) => self.tool_head(scene, item, tool, room),
-            Kind::Speech | Kind::Note(_) | Kind::Gone => Line::default(),
+            ItemKind::Tool(tool) => self.tool_head(scene, item, tool, room),
+            ItemKind::Speech | ItemKind::Note(_) | ItemKind::Gone => Line::default(),
         }
     }
 
@@ -109,10 +109,10 @@ impl AgentPane {
         };
         let first = row.place.line == 1 && row.place.within == 0;
         let (prefix, prefix_role, role) = match (&item.kind, body.part) {
-            (Kind::Tool(_), Part::Input) => (glyphs.gap, Role::Border, Role::Muted),
-            (Kind::Tool(_) | Kind::Spelling, _) => (glyphs.line_v, Role::Border, Role::Code),
-            (Kind::Thinking, _) => (glyphs.gap, Role::Border, Role::Thinking),
-            (Kind::Note(tone), _) => {
+            (ItemKind::Tool(_), Part::Input) => (glyphs.gap, Role::Border, Role::Muted),
+            (ItemKind::Tool(_) | ItemKind::Spelling, _) => (glyphs.line_v, Role::Border, Role::Code),
+            (ItemKind::Thinking, _) => (glyphs.gap, Role::Border, Role::Thinking),
+            (ItemKind::Note(tone), _) => {
                 let (mark, role) = match tone {
                     Tone::Plain => (glyphs.bullet, Role::Muted),
                     Tone::Good => (glyphs.yes, Role::Good),
@@ -122,7 +122,7 @@ impl AgentPane {
                 };
                 (if first { mark } else { " " }, role, role)
             }
-            (Kind::Speech | Kind::Heading { .. } | Kind::Gone, _) => ("", Role::Text, Role::Speech),
+            (ItemKind::Speech | ItemKind::Heading { .. } | ItemKind::Gone, _) => ("", Role::Text, Role::Speech),
         };
         let mut spans = Vec::new();
         if !prefix.is_empty() {

@@ -10,7 +10,7 @@ use crate::model::value::{
 use crate::playbook::value::event::EpicStatus;
 
 use super::history::{self, is_correction};
-use super::{Verdict, pick};
+use super::{NextStep, pick};
 use crate::playbook::value::monitor;
 
 /// Service fixes in a row that moved nothing else; then the course is looked at.
@@ -22,7 +22,7 @@ const MAX_BOUNDARIES: u32 = 3;
 /// A value from here on needs no further evaluation before the exit gate.
 const GOOD_VALUE: (i128, i128) = (9, 10);
 
-type Row = fn(&RunState) -> Option<Verdict>;
+type Row = fn(&RunState) -> Option<NextStep>;
 
 /// The rows in their order, with the names they have in the design.
 const ROWS: [(&str, Row); 15] = [
@@ -44,7 +44,7 @@ const ROWS: [(&str, Row); 15] = [
 ];
 
 /// The row that applies, and what it says.
-pub fn choose(run: &RunState) -> (&'static str, Verdict) {
+pub fn choose(run: &RunState) -> (&'static str, NextStep) {
     let found = ROWS.iter().find_map(|(name, row)| row(run).map(|verdict| (*name, verdict)));
     // The last row always applies.
     found.unwrap_or_else(|| ("else", correct(run, "nothing applies".to_owned())))
@@ -55,24 +55,24 @@ pub fn corrections_left(run: &RunState) -> bool {
 }
 
 /// Every way to a course correction goes through here, so that all of them together are bounded.
-fn correct(run: &RunState, why: String) -> Verdict {
+fn correct(run: &RunState, why: String) -> NextStep {
     if corrections_left(run) {
-        return Verdict::Step(Action::CourseCorrect, why);
+        return NextStep::Step(Action::CourseCorrect, why);
     }
     let most = run.value_settings().max_course_corrections;
-    Verdict::GiveUp(format!("{why}, and all {most} course corrections are used (max_course_corrections)"))
+    NextStep::GiveUp(format!("{why}, and all {most} course corrections are used (max_course_corrections)"))
 }
 
 /// Every way to the exit gate. A gate that nothing was done for is not tried again while something keeps it shut.
-pub fn gate(run: &RunState, why: String) -> Verdict {
+pub fn gate(run: &RunState, why: String) -> NextStep {
     let (attempts, most) = (run.value().exit_gate_attempts, run.value_settings().max_exit_gate_attempts);
     let last = history::last(run, |action| *action == Action::ExitGate);
     let moved = history::decisions_after(run, last).any(|record| history::moved(record.outcome));
     match keeps_shut(run) {
         Some(shut) if last.is_some() && !moved => {
-            Verdict::GiveUp(format!("the exit gate failed in attempt {attempts} of {most}, and {shut}"))
+            NextStep::GiveUp(format!("the exit gate failed in attempt {attempts} of {most}, and {shut}"))
         }
-        Some(_) | None => Verdict::Step(Action::ExitGate, format!("{why}; attempt {} of {most}", attempts + 1)),
+        Some(_) | None => NextStep::Step(Action::ExitGate, format!("{why}; attempt {} of {most}", attempts + 1)),
     }
 }
 
@@ -88,19 +88,19 @@ fn keeps_shut(run: &RunState) -> Option<String> {
 }
 
 // P0. A pause that a limit cut goes on. Once: after that the other rows have their say.
-fn interrupted_pause(run: &RunState) -> Option<Verdict> {
+fn interrupted_pause(run: &RunState) -> Option<NextStep> {
     let mut latest = history::decisions(run).rev();
     let cut = |record: &crate::playbook::value::state::StepRecord| {
         record.action == Action::InteractivePause && record.outcome != Outcome::Neutral
     };
     let again = latest.next().is_some_and(cut) && !latest.next().is_some_and(cut);
     let task = waits_for_person(run).filter(|_| again)?;
-    Some(Verdict::Step(Action::InteractivePause, format!("the pause for task {} was interrupted", task.id)))
+    Some(NextStep::Step(Action::InteractivePause, format!("the pause for task {} was interrupted", task.id)))
 }
 
 // P1. Services that are known to be down. Neutral steps, so they are counted here: three in a row that moved nothing
 // are looked at once by a course correction, then the other rows go on without the service.
-fn services(run: &RunState) -> Option<Verdict> {
+fn services(run: &RunState) -> Option<NextStep> {
     let down: Vec<String> =
         run.value().services.iter().filter(|one| !one.healthy).map(|one| one.name.clone()).collect();
     if down.is_empty() || run.value().tasks_with(TaskStatus::Done).next().is_none() {
@@ -111,21 +111,21 @@ fn services(run: &RunState) -> Option<Verdict> {
     let fixes = in_vain.iter().filter(|record| matches!(record.action, Action::ServiceFix { .. })).count();
     if fixes < MAX_SERVICE_FIXES {
         let why = format!("not healthy: {names}; attempt {} of {MAX_SERVICE_FIXES} in a row", fixes + 1);
-        return Some(Verdict::Step(Action::ServiceFix { services: down }, why));
+        return Some(NextStep::Step(Action::ServiceFix { services: down }, why));
     }
     let looked_at = in_vain.iter().any(|record| is_correction(&record.action));
     (!looked_at).then(|| correct(run, format!("{fixes} service fixes in a row did not help: {names}")))
 }
 
 // P2. Too many steps that moved nothing.
-fn stuck(run: &RunState) -> Option<Verdict> {
+fn stuck(run: &RunState) -> Option<NextStep> {
     let (fruitless, most) = (history::fruitless_in_a_row(run), run.value_settings().max_no_progress);
     (fruitless >= most).then(|| correct(run, format!("{fruitless} steps in a row without progress")))
 }
 
 // P2b. The latest full value check advises it, and work was done between the latest correction and that check.
 // Advice alone never ends a run: without corrections left it is only advice.
-fn advised(run: &RunState) -> Option<Verdict> {
+fn advised(run: &RunState) -> Option<NextStep> {
     let vrc = run.value().vrcs.iter().rev().find(|vrc| vrc.mode == VrcMode::Full && !vrc.carried)?;
     match vrc.recommendation {
         Recommendation::CourseCorrect | Recommendation::Descope => {}
@@ -136,13 +136,13 @@ fn advised(run: &RunState) -> Option<Verdict> {
         .any(|record| record.step <= vrc.step && record.action != Action::InteractivePause);
     (worked && corrections_left(run)).then(|| {
         let why = format!("the value check of step {} recommends {}", vrc.step, vrc.recommendation.name());
-        Verdict::Step(Action::CourseCorrect, why)
+        NextStep::Step(Action::CourseCorrect, why)
     })
 }
 
 // P3. No checks to prove anything with. Bounded by `max_qc_generations`; an attempt that brought none is repeated only
 // after another task is done, or when nothing else is left to do.
-fn generation(run: &RunState) -> Option<Verdict> {
+fn generation(run: &RunState) -> Option<NextStep> {
     let settings = run.value_settings();
     let made = |action: &Action| *action == Action::GenerateQc;
     let attempts = history::count(run, made);
@@ -163,7 +163,7 @@ fn generation(run: &RunState) -> Option<Verdict> {
         (unchecked && nothing_waits).then(|| "this epic has no checks of its own".to_owned())
     }?;
     let why = format!("{why}; attempt {} of {}", attempts + 1, settings.max_qc_generations);
-    Some(Verdict::Step(Action::GenerateQc, why))
+    Some(NextStep::Step(Action::GenerateQc, why))
 }
 
 /// What can still be done about a failing check.
@@ -193,19 +193,19 @@ fn failed(run: &RunState) -> impl Iterator<Item = &Verification> {
 }
 
 // P4. Failing checks: fix, then research, then one correction, each bounded for each check by itself.
-fn failing(run: &RunState) -> Option<Verdict> {
+fn failing(run: &RunState) -> Option<NextStep> {
     let with = |wanted| failed(run).filter(|check| remedy(run, check) == wanted).collect::<Vec<_>>();
     let ids = |checks: &[&Verification]| checks.iter().map(|check| check.id.clone()).collect::<Vec<_>>();
     let counts = format!("{} of {} checks fail", failed(run).count(), run.value().verifications.len());
     let fixable = with(Remedy::Fix);
     if let Some(attempts) = fixable.iter().map(|check| check.fix_attempts).max() {
         let why = format!("{counts}; fix attempt {} of {}", attempts + 1, monitor::fix_limit(run));
-        return Some(Verdict::Step(Action::Fix { verifications: ids(&fixable) }, why));
+        return Some(NextStep::Step(Action::Fix { verifications: ids(&fixable) }, why));
     }
     let unknown = with(Remedy::Research);
     if !unknown.is_empty() {
         let why = format!("{counts}; fixing did not help, so the cause is looked up");
-        return Some(Verdict::Step(Action::Research { verifications: ids(&unknown) }, why));
+        return Some(NextStep::Step(Action::Research { verifications: ids(&unknown) }, why));
     }
     let hopeless = with(Remedy::Correct);
     (!hopeless.is_empty()).then(|| correct(run, format!("{counts}; fixes and research did not help")))
@@ -217,28 +217,28 @@ fn waits_for_person(run: &RunState) -> Option<&Task> {
 }
 
 // P5. Something only a person can do.
-fn person(run: &RunState) -> Option<Verdict> {
+fn person(run: &RunState) -> Option<NextStep> {
     let task = waits_for_person(run)?;
-    Some(Verdict::Step(Action::InteractivePause, format!("task {} needs a person", task.id)))
+    Some(NextStep::Step(Action::InteractivePause, format!("task {} needs a person", task.id)))
 }
 
 // P6. The next task. Bounded by the retries of each task; tasks that wait for one another need another plan.
-fn task(run: &RunState) -> Option<Verdict> {
+fn task(run: &RunState) -> Option<NextStep> {
     if let Some(task) = pick::next(run) {
         let most = run.value_settings().max_task_retries;
         let again = if task.retries > 0 { format!("; attempt {} of {most}", task.retries + 1) } else { String::new() };
         let why = format!("task {} ({}) is ready{again}", task.id, task.source.name());
-        return Some(Verdict::Step(Action::Execute { task: task.id.clone() }, why));
+        return Some(NextStep::Step(Action::Execute { task: task.id.clone() }, why));
     }
     let waiting = pick::waiting(run).count();
     (waiting > 0).then(|| correct(run, format!("{waiting} tasks wait and none of them is ready")))
 }
 
 // P7. Checks that were not run yet and can be: what they stand on has not failed.
-fn pending_checks(run: &RunState) -> Option<Verdict> {
+fn pending_checks(run: &RunState) -> Option<NextStep> {
     let pending = run.value().verifications.values().filter(|check| check.status == VerificationStatus::Pending);
     let count = pending.filter(|check| can_run(run, check, &mut Vec::new())).count();
-    (count > 0).then(|| Verdict::Step(Action::RunQc, format!("{count} checks were not run yet")))
+    (count > 0).then(|| NextStep::Step(Action::RunQc, format!("{count} checks were not run yet")))
 }
 
 /// Could this pending check run now? A required category with a failed check, or one that waits in a circle, says no.
@@ -257,19 +257,19 @@ fn can_run<'a>(run: &'a RunState, check: &'a Verification, through: &mut Vec<&'a
 
 // P7b. A task that is blocked and waits for nobody keeps the exit gate shut: one correction after the latest work may
 // find another way; if it does not, the end is partial.
-fn blocked_tasks(run: &RunState) -> Option<Verdict> {
+fn blocked_tasks(run: &RunState) -> Option<NextStep> {
     let blocked = pick::in_scope(run).find(|task| task.status == TaskStatus::Blocked)?;
     let reason = blocked.blocked_reason.as_deref().unwrap_or("no reason is recorded");
     let reason: String = reason.chars().take(200).collect();
     let why = format!("task {} is blocked ({reason})", blocked.id);
     let worked = history::last(run, |action| matches!(action, Action::Execute { .. } | Action::InteractivePause));
     let corrected = history::last(run, is_correction);
-    Some(if corrected.is_none() || corrected < worked { correct(run, why) } else { Verdict::GiveUp(why) })
+    Some(if corrected.is_none() || corrected < worked { correct(run, why) } else { NextStep::GiveUp(why) })
 }
 
 // P8. A critical look at what there is, when enough was built since the last one, or when all checks pass and the value
 // is not there all the same. Evaluations without a task done in between are bounded.
-fn evaluation(run: &RunState) -> Option<Verdict> {
+fn evaluation(run: &RunState) -> Option<NextStep> {
     let settings = run.value_settings();
     let is_evaluation = |action: &Action| *action == Action::CriticalEval;
     let done = history::done_after(run, history::last(run, is_evaluation));
@@ -285,7 +285,7 @@ fn evaluation(run: &RunState) -> Option<Verdict> {
     } else {
         return None;
     };
-    Some(Verdict::Step(Action::CriticalEval, why))
+    Some(NextStep::Step(Action::CriticalEval, why))
 }
 
 /// By the latest value check, whatever earlier ones said.
@@ -308,13 +308,13 @@ fn all_pass(run: &RunState) -> bool {
 }
 
 // P8b. Signs that the parts do not fit together. Bounded by the tasks done between two looks.
-fn coherence(run: &RunState) -> Option<Verdict> {
+fn coherence(run: &RunState) -> Option<NextStep> {
     let why = monitor::coherence_due(run)?;
-    Some(Verdict::Step(Action::CoherenceEval, why))
+    Some(NextStep::Step(Action::CoherenceEval, why))
 }
 
 // P9. Nothing waits and nothing fails: the next epic, or the exit gate.
-fn way_out(run: &RunState) -> Option<Verdict> {
+fn way_out(run: &RunState) -> Option<NextStep> {
     let nothing_waits = pick::waiting(run).next().is_none() && pick::in_scope(run).next().is_some();
     let checks = &run.value().verifications;
     let only_blocked = !checks.is_empty() && checks.len() == run.value().count(VerificationStatus::Blocked);
@@ -335,7 +335,7 @@ fn way_out(run: &RunState) -> Option<Verdict> {
 }
 
 /// The feedback between two epics.
-fn boundary(run: &RunState) -> Option<Verdict> {
+fn boundary(run: &RunState) -> Option<NextStep> {
     let current = run.value().current_epic()?;
     let next = run.value().epics.iter().find(|epic| epic.epic > current.epic && epic.status == EpicStatus::Pending)?;
     let epic = current.epic;
@@ -343,25 +343,25 @@ fn boundary(run: &RunState) -> Option<Verdict> {
     let attempts = run.value().log.iter().filter(|record| here(&record.action)).count();
     if u32::try_from(attempts).unwrap_or(u32::MAX) >= MAX_BOUNDARIES {
         let why = format!("the boundary of epic {} was not closed in {MAX_BOUNDARIES} attempts", epic + 1);
-        return Some(Verdict::GiveUp(why));
+        return Some(NextStep::GiveUp(why));
     }
     let why = format!("epic {} is done, epic {} follows", epic + 1, next.epic + 1);
-    Some(Verdict::Step(Action::EpicBoundary { epic }, why))
+    Some(NextStep::Step(Action::EpicBoundary { epic }, why))
 }
 
 // Checks that fail although everything bounded was tried, and those that wait for them.
-fn given_up(run: &RunState) -> Option<Verdict> {
+fn given_up(run: &RunState) -> Option<NextStep> {
     let names: Vec<&str> = failed(run).map(|check| check.id.as_str()).collect();
     if names.is_empty() {
         return None;
     }
-    Some(Verdict::GiveUp(format!(
+    Some(NextStep::GiveUp(format!(
         "these checks fail, and fixes, research and corrections did not help: {}",
         names.join(", ")
     )))
 }
 
-fn nothing_applies(run: &RunState) -> Option<Verdict> {
+fn nothing_applies(run: &RunState) -> Option<NextStep> {
     Some(correct(run, "there is nothing to do, and nothing is proven".to_owned()))
 }
 

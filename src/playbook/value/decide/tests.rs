@@ -11,14 +11,14 @@ use crate::model::value::{Action, Outcome, TaskStatus, VerificationStatus};
 use crate::playbook::value::event::ServiceHealth;
 use crate::playbook::value::testing::Sim;
 
-use super::{Choice, Verdict, choose};
+use super::{Choice, NextStep, choose};
 
 /// What a verdict comes to, in a word.
-fn says(verdict: &Verdict) -> &'static str {
+fn says(verdict: &NextStep) -> &'static str {
     match verdict {
-        Verdict::Step(action, _) => action.name(),
-        Verdict::GiveUp(_) => "give up",
-        Verdict::End(_) => "end",
+        NextStep::Step(action, _) => action.name(),
+        NextStep::GiveUp(_) => "give up",
+        NextStep::End(_) => "end",
     }
 }
 

@@ -8,7 +8,7 @@ use crate::machine::todo::Todo;
 use crate::model::purpose::Purpose;
 use crate::model::value::tools::Structured;
 use crate::model::value::{Task, TaskStatus};
-use crate::playbook::micro::{Kernel, Next, Verdict};
+use crate::playbook::micro::{CriticVerdict, Kernel, Next};
 use crate::playbook::value::state::OpenStep;
 
 use super::{Move, fail, how_it_ended, list, need, pass};
@@ -17,14 +17,14 @@ use super::{Move, fail, how_it_ended, list, need, pass};
 const PASSES: usize = 3;
 
 pub(super) fn script(run: &RunState, step: &OpenStep, purpose: Purpose) -> Move {
-    let unverified = || Verdict::Unverified { help: true, signature: None };
+    let unverified = || CriticVerdict::Unverified { help: true, signature: None };
     let concerns = concerns(run, step, purpose);
     // Only the latest pass can have been verified: the gate ends with it.
-    let mut verdicts: Vec<Verdict> = (0..step.calls_for(purpose)).map(|_| unverified()).collect();
+    let mut verdicts: Vec<CriticVerdict> = (0..step.calls_for(purpose)).map(|_| unverified()).collect();
     if let Some(latest) = verdicts.last_mut()
         && concerns.is_empty()
     {
-        *latest = Verdict::Verified;
+        *latest = CriticVerdict::Verified;
     }
     let kernel = Kernel { limit: PASSES, passes: verdicts.into_iter().map(Into::into).collect() };
     match kernel.next() {

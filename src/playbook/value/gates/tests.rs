@@ -279,7 +279,9 @@ fn every_gate_is_passed_in_its_order_and_then_the_machine_goes_on() {
 fn a_limit_in_a_gate_ends_the_run_and_begins_nothing() {
     let mut at = at(Gate::VisionValidated);
     at.sim.agent(Purpose::VisionExtract, notes(Purpose::VisionExtract));
-    let exhausted = Exhausted { dimension: Dimension::TotalTokens, observed: "10".into(), limit: "10".into() };
+    let dimension = Dimension::TotalToolCalls;
+    let limit = at.sim.run.limits.of(dimension).unwrap();
+    let exhausted = Exhausted { dimension, observed: limit.clone(), limit };
     at.sim.record(BudgetCut { exhausted: exhausted.clone() });
     assert_eq!(at.sim.settle(), Todo::Finished);
     let halted = at.sim.run.halt.clone().unwrap();

@@ -54,7 +54,7 @@ fn research_is_kept_by_check_and_another_failure_resets_nothing() {
     failing(&mut sim, "unit/a", 5, true, true);
     failing(&mut sim, "unit/b", 5, false, false);
     let (_, verdict) = table::choose(&sim.run);
-    let Verdict::Step(Action::Research { verifications }, _) = verdict else { panic!("{verdict:?}") };
+    let NextStep::Step(Action::Research { verifications }, _) = verdict else { panic!("{verdict:?}") };
     assert_eq!(verifications, ["unit/b"]);
 }
 

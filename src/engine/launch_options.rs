@@ -7,7 +7,7 @@ use crate::agent::rehearsal::{Injector, Speed};
 
 /// How a run's models are reached.
 #[derive(Debug, Clone)]
-pub struct Means {
+pub struct LaunchOptions {
     pub speed: Speed,
     /// Where every conversation is recorded as the server sent it.
     pub record: Option<Record>,
@@ -23,7 +23,7 @@ pub struct Record {
     pub append: bool,
 }
 
-impl From<Speed> for Means {
+impl From<Speed> for LaunchOptions {
     fn from(speed: Speed) -> Self {
         Self { speed, record: None, faults: None }
     }
