@@ -1,7 +1,7 @@
 //! The repository of a run: a branch of its own, commits of what it changed, the way back.
 //!
 //! Role: announce what is done to the repository, do it, record what came of it. Not its role: deciding when
-//! (`playbook::value`), or what an undone iteration means (`machine::value`).
+//! (`playbook::value`), or what an undone iteration means (`machine::repository`).
 //! Invariants: an operation that was announced and interrupted is done again from the start, and comes to the same;
 //! nothing here stashes, resets or cleans; `docs/git.md` says what is never touched.
 

@@ -1,6 +1,6 @@
 //! The nouns of the value playbook: tasks, verifications, value checks, steps, and the structured tools.
 //!
-//! Not here: what follows from them (`playbook::value`), and how events become them (`machine::value`).
+//! Not here: what follows from them (`playbook::value`), and how events become them (`playbook::value::fold`).
 
 /// What is rendered from the journal into the workspace: for people to read, and for no agent to write.
 pub const VIEWS: [&str; 4] = ["IMPLEMENTATION_PLAN.md", "VALUE_CHECKLIST.md", "DELIVERY_REPORT.md", ".loop_state.json"];

@@ -1,7 +1,7 @@
 //! The structured tools of the value playbook: what agents hand in, as types with schemas.
 //!
 //! Role: the types, their schemas, and whether a report is complete and bounded by itself. Not its role: whether it
-//! fits the run (`machine::value::admit`, `guard`).
+//! fits the run (`playbook::value`, `guard`).
 //!
 //! Invariants: what is accepted is strict and bounded; a rejection says in words what to change; what was written to
 //! a journal reads back as it was.
