@@ -1,5 +1,6 @@
 //! The engine dies at every event of a three-iteration run; `resume` must come out at the same place.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use crate::harness::{Outcome, check, difference, for_each_case, outcome, run_with, small, thorough};
@@ -51,7 +52,14 @@ fn die_and_resume(name: &str, point: &str, expected: &Outcome) -> Result<(), Str
 #[test]
 fn a_crash_after_the_sync_of_any_event_changes_nothing() {
     let (kinds, expected) = undisturbed();
-    let points: Vec<String> = (0..kinds.len()).map(|seq| format!("after_sync:{seq}")).collect();
+    let mut seen = BTreeSet::new();
+    let points = (0..kinds.len()).filter(|seq| {
+        // What comes next depends on the event and the one before it; a pair that was there already shows nothing new.
+        let pair = (seq.checked_sub(1).map(|before| &kinds[before]), &kinds[*seq]);
+        seen.insert(pair) || thorough()
+    });
+    let points: Vec<String> = points.map(|seq| format!("after_sync:{seq}")).collect();
+    assert!(points.len() > 25, "{points:?}");
     for_each_case(&points, |point| die_and_resume("NIGHTLOOP_CRASH", point, &expected));
 }
 
@@ -61,7 +69,7 @@ fn a_crash_during_a_write_changes_nothing() {
     let mut points = Vec::new();
     // Before event 0 there is no run yet; `unborn` looks at that.
     for (seq, kind) in kinds.iter().enumerate().skip(1) {
-        let chosen = thorough() || seq % 7 == 0;
+        let chosen = thorough() || seq % 17 == 0;
         if chosen || INSIDE_A_BATCH.contains(&kind.as_str()) {
             points.push(format!("mid_write:{seq}"));
         }

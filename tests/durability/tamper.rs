@@ -64,10 +64,10 @@ fn flipped(bytes: &[u8], at: usize) -> Vec<u8> {
     bytes
 }
 
-/// Positions of a long file: all of them where thoroughness is asked for, else all of its beginning.
+/// Positions of a long file: all of them where thoroughness is asked for, else its beginning and a sample of the rest.
 fn positions(length: usize) -> impl Iterator<Item = usize> {
-    const BEGINNING: usize = 2_000;
-    let step = if thorough() { 1 } else { 7 };
+    const BEGINNING: usize = 600;
+    let step = if thorough() { 1 } else { 31 };
     (0..length.min(BEGINNING)).chain((BEGINNING..length).step_by(step))
 }
 
@@ -127,7 +127,7 @@ fn journal_positions(journal: &[u8]) -> Vec<usize> {
     for line in journal.split_inclusive(|byte| *byte == b'\n') {
         let text = String::from_utf8_lossy(line);
         let kind = text.split("\"type\":\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
-        let step = if thorough() || kinds.insert(kind.to_owned()) { 1 } else { 7 };
+        let step = if thorough() || kinds.insert(kind.to_owned()) { 1 } else { 29 };
         positions.extend((start..start + line.len()).step_by(step));
         // The newline holds two events apart.
         positions.push(start + line.len() - 1);
