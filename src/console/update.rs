@@ -166,7 +166,7 @@ fn follow(model: &mut Model, response: Response) -> Vec<Cmd> {
         Next::Close => {
             let closed = model.overlays.pop();
             // Choices and notes that were begun are there when it is opened again.
-            model.inbox = closed.filter(|overlay| overlay.name() == "inbox").or(model.inbox.take());
+            model.inbox = closed.filter(|overlay| overlay.is_kept()).or(model.inbox.take());
         }
         Next::Push(overlay) => model.overlays.push(overlay),
         Next::Replace(overlay) => {

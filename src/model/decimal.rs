@@ -81,11 +81,6 @@ impl Exact {
         Self(Decimal::from(number))
     }
 
-    /// The absolute value of any decimal; always exact.
-    pub fn magnitude_of(decimal: Decimal) -> Self {
-        Self(decimal.abs().normalize())
-    }
-
     pub fn is_zero(self) -> bool {
         self.0.is_zero()
     }

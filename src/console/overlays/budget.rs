@@ -248,10 +248,6 @@ impl Overlay for Budget {
         let text = clip(theme, &text, usize::from(body.width));
         frame.render_widget(Span::styled(text, theme.style(role)), Rect { y: line.y + 1, ..line });
     }
-
-    fn name(&self) -> &'static str {
-        "budget"
-    }
 }
 
 #[cfg(test)]

@@ -107,10 +107,6 @@ impl Overlay for Confirm {
         sheet.draw(frame, stage.theme, self.title, &keys);
         rows(frame, sheet.body, stage.theme, self.lines(usize::from(sheet.body.width), stage), 0);
     }
-
-    fn name(&self) -> &'static str {
-        "confirm"
-    }
 }
 
 #[cfg(test)]

@@ -206,10 +206,6 @@ impl Overlay for Help {
         }
         rows(frame, body, stage.theme, self.lines(usize::from(body.width), stage), self.scroll);
     }
-
-    fn name(&self) -> &'static str {
-        "help"
-    }
 }
 
 #[cfg(test)]

@@ -118,5 +118,8 @@ pub trait Overlay {
     /// Draws itself over the panes. Pure.
     fn view(&self, frame: &mut Frame<'_>, area: Rect, stage: &Stage<'_>);
 
-    fn name(&self) -> &'static str;
+    /// Is it kept when it is closed, so that what was begun in it is there when it is opened again?
+    fn is_kept(&self) -> bool {
+        false
+    }
 }

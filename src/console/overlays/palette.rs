@@ -209,10 +209,6 @@ impl Overlay for Palette {
             frame.render_widget(Span::styled(notice, theme.style(Role::Warning)), last);
         }
     }
-
-    fn name(&self) -> &'static str {
-        "palette"
-    }
 }
 
 #[cfg(test)]

@@ -153,13 +153,6 @@ impl Overlay for Prompt {
             Purpose::Search => self.view_search(frame, area, stage),
         }
     }
-
-    fn name(&self) -> &'static str {
-        match self.purpose {
-            Purpose::Steer => "steer",
-            Purpose::Search => "search",
-        }
-    }
 }
 
 #[cfg(test)]

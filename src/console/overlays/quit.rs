@@ -119,10 +119,6 @@ impl Overlay for Quit {
         sheet.draw(frame, stage.theme, "Quit", &keys);
         rows(frame, sheet.body, stage.theme, lines(usize::from(sheet.body.width), stage), 0);
     }
-
-    fn name(&self) -> &'static str {
-        "quit"
-    }
 }
 
 #[cfg(test)]

@@ -101,10 +101,6 @@ impl Overlay for WhyBox {
         sheet.draw(frame, stage.theme, self.title.as_str(), &self.keys());
         rows(frame, sheet.body, stage.theme, self.lines(usize::from(sheet.body.width), stage), self.scroll);
     }
-
-    fn name(&self) -> &'static str {
-        "why"
-    }
 }
 
 #[cfg(test)]

@@ -88,13 +88,6 @@ impl Gate {
             Self::Preflight => "tools and variables",
         }
     }
-
-    pub const fn is_quality(self) -> bool {
-        matches!(
-            self,
-            Self::Craap | Self::Clarity | Self::Validate | Self::Connect | Self::Break | Self::Prune | Self::Tidy
-        )
-    }
 }
 
 impl fmt::Display for Gate {

@@ -102,12 +102,6 @@ impl Passes {
     pub fn was_verified(&self, item: &str) -> bool {
         self.of(Some(item)).next_back().is_some_and(|pass| pass.verdict == PassVerdict::Verified)
     }
-
-    /// Concerns of the latest pass at a subject that are still open.
-    pub fn open_concerns(&self, subject: Option<&str>) -> usize {
-        let latest = self.of(subject).next_back();
-        latest.filter(|pass| pass.verdict != PassVerdict::Verified).map_or(0, |pass| pass.concerns.len())
-    }
 }
 
 impl RunState {

@@ -361,7 +361,7 @@ impl Overlay for Inbox {
         self.notice = None;
     }
 
-    fn name(&self) -> &'static str {
-        "inbox"
+    fn is_kept(&self) -> bool {
+        true
     }
 }
