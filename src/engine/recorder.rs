@@ -128,7 +128,9 @@ impl<'a> Recorder<'a> {
     }
 
     pub(super) async fn cut(&mut self, exhausted: Exhausted) -> Result<(), EngineError> {
-        if self.session.state.cut.is_none() {
+        let limit = self.session.state.limits.of(exhausted.dimension);
+        // A limit that was raised meanwhile cuts nothing.
+        if self.session.state.cut.is_none() && limit.as_ref() == Some(&exhausted.limit) {
             self.record(BudgetCut { exhausted }).await?;
         }
         Ok(())

@@ -78,14 +78,16 @@ fn legal_stop(state: &RunState, seen: &BackpressureSeen) -> Result<(), String> {
     }
 }
 
-/// A limit cuts what agents and checks do, once, and only a limit that is set.
+/// A limit cuts what agents and checks do, once, and only a limit that is set. Older engines could name the one from
+/// before it was raised.
 fn legal_cut(state: &RunState, cut: &BudgetCut) -> Result<(), String> {
     let Exhausted { dimension, limit, .. } = &cut.exhausted;
     state.only_in("budget.cut", &[State::DreamGoal, State::SpawnSubagent, State::CheckHalting, State::BudgetCheck])?;
     if state.cut.is_some() {
         return Err("the iteration is cut already".to_owned());
     }
-    if state.limits.of(*dimension).as_ref() != Some(limit) {
+    let mut earlier = state.operator.overrides.iter().filter(|raised| raised.dimension == *dimension);
+    if state.limits.of(*dimension).as_ref() != Some(limit) && !earlier.any(|raised| raised.from == *limit) {
         return Err(format!("the limit for {dimension} is not {limit}"));
     }
     Ok(())
