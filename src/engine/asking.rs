@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::{self, Block, CallError, Delta, RateLimits, RateWindow, Reply, Request, ToolInput};
 use crate::machine::event::{LlmRequested, LlmResponded, RateLeft, ToolUse};
-use crate::model::budget::{Dimension, Exhausted};
+use crate::model::budget::{Dimension, Exhausted, Limits};
 use crate::model::digest::Digest;
 use crate::model::failure::FailureClass;
 
@@ -51,6 +51,8 @@ pub(super) async fn ask(cx: &mut Context<'_>, agent: &Agent, messages: &mut Mess
         drop_blocks: cx.call()?.drop_blocks,
     })
     .await?;
+    // As they were when it was asked: one that is raised meanwhile cuts nothing.
+    let limits = cx.state().limits.clone();
     let mut meter = Meter::new(&fit, &agent.setup, cx.state());
     let outcome = send(cx, agent, &request, &attempt, ticket, &mut meter).await?;
     if let Some((gate, ticket)) = ticket {
@@ -61,7 +63,7 @@ pub(super) async fn ask(cx: &mut Context<'_>, agent: &Agent, messages: &mut Mess
             Guarded::Done(_) | Guarded::Stopped(_) | Guarded::Cut(_) => gate.close(ticket),
         }
     }
-    take(cx, &attempt, outcome, &meter, &agent.setup).await
+    take(cx, &attempt, outcome, &meter, &agent.setup, &limits).await
 }
 
 /// The request, made to fit what may be spent. `None`: a stop or a limit came first.
@@ -141,6 +143,7 @@ async fn take(
     outcome: Outcome,
     meter: &Meter,
     setup: &Setup,
+    limits: &Limits,
 ) -> Result<(), EngineError> {
     let usage = meter.owed();
     let owed = Owed { cost_usd: usage.as_ref().and_then(|usage| setup.cost(usage)), usage };
@@ -156,7 +159,7 @@ async fn take(
         }
         (Guarded::Done(_), Some(dimension)) => {
             attempt.void(cx, "a limit was passed in the middle of the reply", owed).await?;
-            cut_for(cx, dimension).await
+            cut_for(cx, dimension, limits).await
         }
         // Stopped: the signal is recorded next. Cut: the limit is recorded next. Either way the reply is void.
         (Guarded::Done(None) | Guarded::Stopped(_), _) => {
@@ -177,7 +180,7 @@ fn class_of(cx: &Context<'_>, error: &CallError, setup: &Setup) -> Result<Failur
 }
 
 /// A limit that the stream passed.
-async fn cut_for(cx: &mut Context<'_>, dimension: Dimension) -> Result<(), EngineError> {
+async fn cut_for(cx: &mut Context<'_>, dimension: Dimension, limits: &Limits) -> Result<(), EngineError> {
     if cx.recorder.cut_if_exhausted().await? {
         return Ok(());
     }
@@ -186,7 +189,7 @@ async fn cut_for(cx: &mut Context<'_>, dimension: Dimension) -> Result<(), Engin
         Dimension::CostUsd => cx.state().spent.cost_usd.map(|cost| cost.to_string()),
         _ => Some(cx.state().spent.tokens().to_string()),
     };
-    let limit = cx.state().limits.of(dimension).unwrap_or_default();
+    let limit = limits.of(dimension).unwrap_or_default();
     cx.recorder.cut(Exhausted { dimension, observed: observed.unwrap_or_else(|| "unknown".to_owned()), limit }).await
 }
 

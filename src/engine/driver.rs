@@ -162,7 +162,9 @@ impl<'a> Driver<'a> {
             return Ok(());
         }
         let known = cx.state().backpressure.as_ref().is_some_and(|seen| seen.signal == signal);
-        if known || cx.state().halt.is_some() {
+        // What stops the run already is the reason; only to be told to go outweighs it.
+        let stops = claim::must_stop(cx.state()) && !matches!(signal, Signal::UserInterrupt | Signal::Terminated);
+        if known || stops || cx.state().halt.is_some() {
             return Ok(());
         }
         cx.record(BackpressureSeen { signal, detail }).await

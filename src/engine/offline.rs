@@ -14,7 +14,7 @@ use super::claim::Claim;
 use super::error::EngineError;
 use super::genesis;
 use super::places::StateRoot;
-use super::recorded;
+use super::recorded::{self, Found};
 use super::remembered;
 use super::seal;
 
@@ -30,7 +30,7 @@ pub fn answer(
     let workspace = genesis::workspace_of(&run_dir)?;
     let _claim = Claim::take(root, &workspace)?;
     let run_lock = RunLock::acquire(&path)?;
-    let (recovered, folded, _) = recorded::recover(root, &run_dir, &run_lock, false)?;
+    let (recovered, folded, _) = Found::read(root, &run_dir, &run_lock, false)?.repair(root, &run_dir)?;
     let mut state = folded.ok_or_else(|| EngineError::usage("the run has no events", "start a new one"))?;
     let event = Event::from(answered);
     legal::legal(&state, &event).map_err(|why| EngineError::usage(why, "`nightloop inbox` shows what is waiting"))?;

@@ -13,43 +13,63 @@ use crate::playbook;
 use super::error::EngineError;
 use super::places::StateRoot;
 
-/// Repairs a torn tail and folds everything. The batch is what the last decision still lacks. A journal that is not
-/// the one that was anchored is refused, unless a person said to go on `unanchored`.
-pub(super) fn recover(
-    root: &StateRoot,
-    run_dir: &RunDir,
-    lock: &RunLock,
-    unanchored: bool,
-) -> Result<(journal::Recovered, Option<RunState>, Batch), EngineError> {
-    let anchors = Anchors::in_root(root.path());
-    let anchored = anchors.of_run(&run_dir.name())?;
-    let mut connection = anchored.connect(run_dir.genesis_digest());
-    let mut folded: Option<RunState> = None;
-    let mut batch = Batch::default();
-    let recovered = journal::recover(run_dir, lock, &mut |record| {
-        let invalid = |e: EngineError| JournalError::Invalid { detail: e.to_string() };
-        connection.see(record.seq, record.hash);
-        if let Some(state) = folded.as_ref().filter(|_| record.kind != journal::SEGMENT_END) {
-            let event = stamped(&record).map_err(invalid)?.event;
-            batch.follow(state, &event);
+/// A run that is ours, folded; nothing of it is changed yet.
+pub(super) struct Found {
+    pub state: Option<RunState>,
+    /// What the last decision still lacks.
+    pub batch: Batch,
+    scanned: journal::Scanned,
+    /// It has no anchors, and a person said to go on: from where it is anchored again.
+    anchor: Option<Anchor>,
+}
+
+impl Found {
+    /// Folds everything. A journal that is not the one that was anchored is refused, unless a person said to go on
+    /// `unanchored`.
+    pub fn read(root: &StateRoot, run_dir: &RunDir, lock: &RunLock, unanchored: bool) -> Result<Self, EngineError> {
+        let anchored = Anchors::in_root(root.path()).of_run(&run_dir.name())?;
+        let mut connection = anchored.connect(run_dir.genesis_digest());
+        let mut state: Option<RunState> = None;
+        let mut batch = Batch::default();
+        let mut last = None;
+        let scanned = journal::scan(run_dir, lock, &mut |record| {
+            let invalid = |e: EngineError| JournalError::Invalid { detail: e.to_string() };
+            connection.see(record.seq, record.hash);
+            last = Some((record.seq, record.hash));
+            if let Some(state) = state.as_ref().filter(|_| record.kind != journal::SEGMENT_END) {
+                let event = stamped(&record).map_err(invalid)?.event;
+                batch.follow(state, &event);
+            }
+            fold_record(&mut state, &record).map_err(invalid)
+        })?;
+        let mut anchor = None;
+        if let Some(why) = connection.broken() {
+            if !unanchored {
+                return Err(EngineError::Unanchored {
+                    message: format!("run {} is not the one that was anchored: {why}", run_dir.name()),
+                    hint:
+                        "`nightloop verify` says more; if you know why, `nightloop resume --unanchored` continues with \
+                           the journal as it is"
+                            .to_owned(),
+                });
+            }
+            anchor = last.filter(|_| anchored.is_empty()).map(|(seq, head)| Anchor { seq, head, seal: None });
         }
-        fold_record(&mut folded, &record).map_err(invalid)
-    })?;
-    if let Some(why) = connection.broken() {
-        if !unanchored {
-            return Err(EngineError::Unanchored {
-                message: format!("run {} is not the one that was anchored: {why}", run_dir.name()),
-                hint: "`nightloop verify` says more; if you know why, `nightloop resume --unanchored` continues with \
-                       the journal as it is"
-                    .to_owned(),
-            });
-        }
-        if let (true, Some(seq)) = (anchored.is_empty(), recovered.tail.next_seq.checked_sub(1)) {
-            // From here on it is anchored again, and `verify` says since when.
-            anchors.append(&run_dir.name(), &Anchor { seq, head: recovered.tail.head, seal: None })?;
-        }
+        Ok(Self { state, batch, scanned, anchor })
     }
-    Ok((recovered, folded, batch))
+
+    /// Cuts a torn tail off, and anchors again what has no anchor; `verify` says since when.
+    pub fn repair(
+        self,
+        root: &StateRoot,
+        run_dir: &RunDir,
+    ) -> Result<(journal::Recovered, Option<RunState>, Batch), EngineError> {
+        let recovered = self.scanned.repair(run_dir)?;
+        if let Some(anchor) = &self.anchor {
+            Anchors::in_root(root.path()).append(&run_dir.name(), anchor)?;
+        }
+        Ok((recovered, self.state, self.batch))
+    }
 }
 
 /// Reads a run without owning it.

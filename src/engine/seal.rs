@@ -20,7 +20,7 @@ use super::claim::Claim;
 use super::error::EngineError;
 use super::genesis::workspace_of;
 use super::places::StateRoot;
-use super::recorded;
+use super::recorded::Found;
 use super::signer;
 
 /// Renders, seals and anchors.
@@ -109,7 +109,7 @@ pub fn seal_ended(root: &StateRoot, run: &RunId, unanchored: bool) -> Result<(),
     let workspace = workspace_of(&run_dir)?;
     let _claim = Claim::take(root, &workspace)?;
     let run_lock = RunLock::acquire(&path)?;
-    let (recovered, folded, _) = recorded::recover(root, &run_dir, &run_lock, unanchored)?;
+    let (recovered, folded, _) = Found::read(root, &run_dir, &run_lock, unanchored)?.repair(root, &run_dir)?;
     let state = folded.ok_or_else(|| EngineError::Internal("an ended run without events".to_owned()))?;
     // Another run may have written there since.
     store::archive_foreign(&workspace, run)

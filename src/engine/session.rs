@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::journal::{self, Anchors, Blobs, JournalError, RunDir, RunLock, SystemClock, Tail, Writer, WriterOptions};
-use crate::machine::batch::Batch;
 use crate::machine::event::{Event, REDUCER_VERSION, RunResumed, RunStarted};
 use crate::machine::fold;
 use crate::machine::legal;
@@ -24,7 +23,7 @@ use super::error::EngineError;
 use super::genesis::{self, canonical_workspace, workspace_of};
 use super::keys;
 use super::places::{StateRoot, private};
-use super::recorded::{self, draft, stamped};
+use super::recorded::{Found, draft, stamped};
 use super::seal;
 
 /// Recoveries in a row that got nowhere; then a person has to look.
@@ -148,15 +147,13 @@ impl Session {
     }
 }
 
-/// A run that is ours again: its torn tail is repaired, its journal folded, and nothing recorded yet.
+/// A run that is ours again: its journal is folded, and nothing of it is changed yet.
 pub struct Reopened {
     root: StateRoot,
     run_dir: RunDir,
     pub workspace: PathBuf,
     pub state: RunState,
-    recovered: journal::Recovered,
-    /// What the last decision still lacks.
-    cut: Batch,
+    found: Found,
     run_lock: RunLock,
     claim: Claim,
 }
@@ -178,8 +175,8 @@ impl Reopened {
         // ours to end: nobody else has this run.
         process::sweep(Marker::Run(run.as_str()));
         claim.complete(&workspace)?;
-        let (recovered, folded, cut) = recorded::recover(root, &run_dir, &run_lock, again.unanchored)?;
-        let state = folded.ok_or_else(|| {
+        let mut found = Found::read(root, &run_dir, &run_lock, again.unanchored)?;
+        let state = found.state.take().ok_or_else(|| {
             EngineError::usage(
                 format!("run {run} was created but never started: its journal is empty"),
                 "start a new run with `nightloop run`",
@@ -193,16 +190,17 @@ impl Reopened {
                     .to_owned(),
             });
         }
-        Ok(Self { root: root.clone(), run_dir, workspace, state, recovered, cut, run_lock, claim })
+        Ok(Self { root: root.clone(), run_dir, workspace, state, found, run_lock, claim })
     }
 
-    /// Records that the run goes on.
+    /// Repairs a torn tail and records that the run goes on.
     pub fn go_on(self, attendance: Attendance) -> Result<Session, EngineError> {
-        let Self { root, run_dir, workspace, state, recovered, cut, run_lock, claim } = self;
+        let Self { root, run_dir, workspace, state, found, run_lock, claim } = self;
         let run = state.run().clone();
         let in_force = attendance.sandbox(state.loop_file())?;
         not_weaker(&state, &in_force)?;
         let sandbox = open_sandbox(&root, &workspace, &run, state.loop_file(), in_force)?;
+        let (recovered, _, cut) = found.repair(&root, &run_dir)?;
         let resumed = RunResumed {
             engine_version: env!("CARGO_PKG_VERSION").to_owned(),
             reducer_version: REDUCER_VERSION,

@@ -50,7 +50,7 @@ pub use follow::Follower;
 pub use lock::{FolderLock, RunLock};
 pub use reader::read;
 pub use record::{Draft, MAX_DATA, MAX_KIND, Record};
-pub use recovery::{Recovered, Torn, recover};
+pub use recovery::{Recovered, Scanned, Torn, recover, scan};
 pub use run_dir::RunDir;
 pub use seal::{COMMIT_SUBJECT, HEAD_SUBJECT, Seal, Subject, SubjectId, TREE_SUBJECT, read_seal, write_seal};
 pub use signature::{Envelope, read_envelope, sign_seal, unsign};

@@ -41,6 +41,29 @@ pub fn recover(
     lock: &RunLock,
     on_record: &mut dyn FnMut(Record) -> Result<(), JournalError>,
 ) -> Result<Recovered, JournalError> {
+    scan(run, lock, on_record)?.repair(run)
+}
+
+/// A journal that was read to its end; a torn tail is known and still there.
+pub struct Scanned {
+    tail: Tail,
+    torn: Option<(Box<Break>, u64)>,
+}
+
+impl Scanned {
+    /// Cuts a torn tail off.
+    pub fn repair(self, run: &RunDir) -> Result<Recovered, JournalError> {
+        let torn = self.torn.map(|(broken, bytes)| cut(run, &broken, bytes)).transpose()?;
+        Ok(Recovered { tail: self.tail, torn })
+    }
+}
+
+/// Reads every record and changes nothing. Only a torn tail is let pass.
+pub fn scan(
+    run: &RunDir,
+    lock: &RunLock,
+    on_record: &mut dyn FnMut(Record) -> Result<(), JournalError>,
+) -> Result<Scanned, JournalError> {
     if !lock.covers(run.path()) {
         return Err(JournalError::invalid(format!("the lock held is not that of {}", run.path().display())));
     }
@@ -52,11 +75,11 @@ pub fn recover(
             Err(Stop::Error(error)) => return Err(error),
             Err(Stop::Broken(broken)) => match broken.judge()? {
                 Damage::Refused(error) => return Err(error),
-                Damage::Torn { bytes } => break Some(cut(run, &broken, bytes)?),
+                Damage::Torn { bytes } => break Some((broken, bytes)),
             },
         }
     };
-    Ok(Recovered { tail: scanner.tail(), torn })
+    Ok(Scanned { tail: scanner.tail(), torn })
 }
 
 /// Saves the bytes from the break on, then removes them.

@@ -20,7 +20,13 @@ pub fn decide(state: &RunState, class: FailureClass, facts: &FailureFacts) -> Af
         FailureClass::Crashed | FailureClass::Transient => faults,
         _ => attempts,
     };
-    let wait = delay(class, tries.saturating_add(1), facts.retry_after_ms, facts.jitter);
+    // Where no request was sent, another run was told to wait: so long, and no longer.
+    let sent = state.call.as_ref().is_some_and(|call| call.request_open);
+    let wait = if sent {
+        delay(class, tries.saturating_add(1), facts.retry_after_ms, facts.jitter)
+    } else {
+        facts.retry_after_ms
+    };
     let retry = wait.filter(|wait| *wait < facts.left_ms).map(|after_ms| AfterFailure::Retry { after_ms });
     match class {
         FailureClass::SpendLimit if may_ask(state) => AfterFailure::Ask,
@@ -35,9 +41,11 @@ pub fn decide(state: &RunState, class: FailureClass, facts: &FailureFacts) -> Af
     }
 }
 
-/// Where people are waited for, one can raise the account's limit.
+/// Where people are waited for, one can raise the account's limit. One decision is open at a time.
 fn may_ask(state: &RunState) -> bool {
-    state.operator.patience.mode == Mode::Wait && state.operator.decisions.len() < MAX_DECISIONS
+    let operator = &state.operator;
+    let free = operator.blocking().next().is_none() && operator.unsettled().is_none();
+    free && operator.patience.mode == Mode::Wait && operator.decisions.len() < MAX_DECISIONS
 }
 
 /// Was it decided as the facts demand? Older journals have none.

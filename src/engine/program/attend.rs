@@ -112,9 +112,11 @@ pub(super) async fn attend(
         };
         let result = match happened {
             Happened::Over(result) => {
-                // What it said before its end is still on its way.
+                // What it said before its end is still on its way. Nobody is asked for what is gone.
                 while let Ok(item) = news.try_recv() {
-                    take_news(cx, open, item).await?;
+                    if !matches!(item, News::Ask(_)) {
+                        take_news(cx, open, item).await?;
+                    }
                 }
                 return Ok((result, watched.ended));
             }

@@ -89,8 +89,33 @@ fn what_follows_each_class_of_failure() {
         (Cancelled, Patience::WAIT, facts(None, 0), retry(0)),
     ];
     for (class, patience, facts, expected) in table {
-        assert_eq!(decide(&calling(patience).run, class, &facts), expected, "{class:?} {patience:?} {facts:?}");
+        let mut sim = calling(patience);
+        request(&mut sim);
+        assert_eq!(decide(&sim.run, class, &facts), expected, "{class:?} {patience:?} {facts:?}");
     }
+}
+
+#[test]
+fn a_wait_before_anything_was_sent_is_as_long_as_it_was_told() {
+    let mut sim = calling(STOP);
+    for _ in 0..12 {
+        request(&mut sim);
+        fail(&mut sim, RateLimited, facts(None, HOUR));
+    }
+    let told = FailureFacts { retry_after_ms: Some(1_000), jitter: u32::MAX, left_ms: HOUR };
+    assert_eq!(decide(&sim.run, RateLimited, &told), AfterFailure::Retry { after_ms: 1_000 });
+    request(&mut sim);
+    assert!(matches!(decide(&sim.run, RateLimited, &told), AfterFailure::Retry { after_ms: 1_001.. }));
+}
+
+/// Asked or stopped, whatever is recorded can be folded again.
+#[test]
+fn money_is_not_asked_for_while_another_decision_is_open() {
+    let mut sim = calling(Patience::WAIT);
+    request(&mut sim);
+    fail(&mut sim, SpendLimit, facts(None, HOUR));
+    assert_eq!(decide(&sim.run, SpendLimit, &facts(None, HOUR)), AfterFailure::Stop(Signal::SpendLimit));
+    assert_eq!(sim.refolded(), sim.run);
 }
 
 #[test]
