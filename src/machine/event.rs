@@ -1,6 +1,6 @@
 //! What happened, in the past tense. These are the payloads of the journal.
 //!
-//! Events are nested as they are owned: each family has a table of its own ([`family`]) with all that is true of its
+//! Events are nested as they are owned: each family has a table of its own (`event::family`) with all that is true of its
 //! events (kind, whose word it is, the blobs they name) and their English. This file only routes. A playbook's own
 //! events are known to its room alone; here they are a [`WorkEvent`].
 //!

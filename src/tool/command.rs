@@ -33,7 +33,7 @@ pub struct CommandSpec {
     pub timeout: Duration,
     /// What is kept of each stream: head and tail together.
     pub keep_bytes: usize,
-    /// Exported as `NIGHTLOOP_RUN`, inherited by every descendant, found again by [`sweep`].
+    /// Exported as `NIGHTLOOP_RUN`, inherited by every descendant, found again by `sweep`.
     pub run_marker: String,
     /// Fed to the command; without it stdin is `/dev/null`.
     pub stdin: Option<Vec<u8>>,

@@ -30,7 +30,7 @@ impl PartialEq for dyn WorkEvent {
     }
 }
 
-/// Makes a family (see [`family`](super::family)) a playbook's own.
+/// Makes a family (see [`family`](mod@super::family)) a playbook's own.
 macro_rules! work_event {
     ($family:ident) => {
         impl $crate::machine::event::WorkEvent for $family {
