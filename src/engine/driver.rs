@@ -4,7 +4,7 @@
 //! what cannot be folded (connections, caches, the watch for stop signals); losing all of it loses no truth.
 
 #[cfg(test)]
-mod value_tests;
+mod tests;
 
 use std::sync::Arc;
 

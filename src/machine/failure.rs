@@ -55,7 +55,8 @@ pub(super) fn legal(state: &RunState, failed: &LlmFailed) -> Result<(), String> 
     if due.wait_millis() == failed.wait_millis {
         Ok(())
     } else {
-        Err(format!("after {} comes {due:?}, not a wait of {:?} ms", failed.class.name(), failed.wait_millis))
+        let said = failed.wait_millis.map_or_else(|| "no retry".to_owned(), |ms| format!("a wait of {ms} ms"));
+        Err(format!("after a failure of class {} comes {}, not {said}", failed.class.name(), due.describe()))
     }
 }
 

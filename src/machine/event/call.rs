@@ -264,6 +264,16 @@ pub enum AfterFailure {
 }
 
 impl AfterFailure {
+    /// For people.
+    pub fn describe(self) -> String {
+        match self {
+            Self::Retry { after_ms } => format!("a retry after {after_ms} ms"),
+            Self::Ask => "a question to the operator".to_owned(),
+            Self::Stop(signal) => format!("a stop ({})", signal.describe()),
+            Self::GiveUp => "the end of the call".to_owned(),
+        }
+    }
+
     /// As the event records it: how long is waited before the next attempt.
     pub const fn wait_millis(self) -> Option<u64> {
         match self {

@@ -72,7 +72,7 @@ fn legal_stop(state: &RunState, seen: &BackpressureSeen) -> Result<(), String> {
         (Signal::SpendLimit | Signal::DownstreamUnavailable, Some(after))
             if after != AfterFailure::Stop(seen.signal) =>
         {
-            Err(format!("after the failed call comes {after:?}"))
+            Err(format!("after the failed call comes {}", after.describe()))
         }
         _ => Ok(()),
     }

@@ -250,3 +250,18 @@ async fn a_check_that_the_rules_deny_does_not_run() {
     assert!(!place.workspace().join("made").exists());
     assert!(step.probes[&probes[1]].end.passed(), "{:?}", step.probes);
 }
+
+/// What stops the run already is the reason that is kept; only to be told to go outweighs it.
+#[tokio::test]
+async fn a_stop_that_was_decided_is_not_replaced_by_one_that_is_seen_later() {
+    let mut heard = Heard::default();
+    let (mut driver, _place) = driver("", &mut heard).await;
+    enter(&mut driver, &[State::IntakeGoal, State::NullCheck, State::DreamGoal]).await;
+    driver.cx.record(BackpressureSeen { signal: Signal::RateLimit, detail: String::new() }).await.unwrap();
+    let reason = |driver: &Driver<'_>| driver.cx.state().backpressure.as_ref().map(|seen| seen.signal);
+    for (seen, kept) in [(Signal::StopFile, Signal::RateLimit), (Signal::Terminated, Signal::Terminated)] {
+        driver.cx.signals.raise(seen, "");
+        driver.watch_signals().await.unwrap();
+        assert_eq!(reason(&driver), Some(kept), "{seen:?}");
+    }
+}
