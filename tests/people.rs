@@ -75,7 +75,13 @@ fn only_who_may_ask_asks() {
     let by = asker(&state);
     let question = || Request::Question { question: "Which?".into(), choices: Vec::new() };
     let files = vec![GuardFile { path: "checks/run.sh".into(), sha256: None }];
-    let tampering = || Request::Tampering { iteration: 0, findings: Vec::new(), files: files.clone() };
+    let tampering = || Request::Tampering {
+        iteration: 0,
+        findings: Vec::new(),
+        files: files.clone(),
+        diff: None,
+        trials: Vec::new(),
+    };
     let refused = [
         // A forged approval of changed checks would begin like this.
         asked(&state, tampering(), Some(by.clone())),

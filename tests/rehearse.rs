@@ -193,6 +193,13 @@ fn the_doctor_finds_what_would_fail_and_shows_no_key() {
 
     let sound = Case::two_steps().written();
     sound.nightloop(&["doctor"]).expect(0);
+    let bare = Case::two_steps().declare("sandbox", json!({"mode": "off"})).written();
+    let said = bare.nightloop(&["doctor"]).stdout;
+    for line in
+        ["–  overlays are not available: there is no sandbox", "checks run in the workspace itself", "held back"]
+    {
+        assert!(said.contains(line), "{line}\n{said}");
+    }
     let config = sound.dir.path().join("config");
     fs::create_dir_all(config.join("prompts")).unwrap();
     fs::write(config.join("prompts/scout.md"), "---\nvariables: [x]\n---\n{{ x }}").unwrap();

@@ -18,8 +18,9 @@ use crate::engine::error::EngineError;
 use crate::engine::host::runtime;
 use crate::engine::places::{self, StateRoot};
 use crate::engine::signals::{self, STOP_FILE};
+use crate::model::feasible;
 use crate::model::loop_file::{LoopFile, SandboxDecl};
-use crate::tool::sandbox;
+use crate::tool::sandbox::{self, Sandbox};
 use crate::workspace::document;
 
 use super::{Outcome, text};
@@ -41,6 +42,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     findings.note(writable(here), &format!("workspace {}", here.display()));
     let unattended = sandbox::decide(&SandboxDecl::default(), true).map(|_| ()).map_err(|refusal| refusal.message);
     findings.note(unattended, &format!("sandbox {}", sandbox::detect()));
+    overlays(here, &root, &mut findings);
     findings.note(programs::find("sh").map(|_| ()), "a POSIX shell");
     findings.note(programs::find("git").map(|_| ()), "git (for you; the engine does not need it)");
     if signals::stop_is_there(here) {
@@ -102,18 +104,45 @@ fn look_at(here: &Path, file: &LoopFile, findings: &mut Findings) {
         findings
             .note(Err(format!("none for {}; add one under `agents`", without.join(", "))), "an agent for each role");
     }
+    let mut metrics = Vec::new();
     if file.spec() == crate::model::learnings::SpecVersion::V2 {
         let parsed = document::read(here, file.northstar_file(), MAX_NORTHSTAR)
             .and_then(|bytes| bytes.ok_or_else(|| "it does not exist".to_owned()))
             .and_then(|bytes| String::from_utf8(bytes).map_err(|e| e.to_string()))
-            .and_then(|text| crate::model::northstar::parse(&text).map(|_| ()).map_err(|e| e.to_string()));
-        findings.note(parsed, file.northstar_file());
+            .and_then(|text| crate::model::northstar::parse(&text).map_err(|e| e.to_string()));
+        metrics = parsed.as_ref().map(|northstar| northstar.metrics.clone()).unwrap_or_default();
+        findings.note(parsed.map(|_| ()), file.northstar_file());
+    }
+    for obstacle in feasible::obstacles(file, &metrics) {
+        let said = format!("{} ({})", obstacle.message, obstacle.hint);
+        match obstacle.fatal {
+            Some(_) => findings.note(Err(said), &format!("{}: this loop cannot succeed", obstacle.key)),
+            None => findings.remark(format!("{}: {said}", obstacle.key)),
+        }
     }
 }
 
 fn writable(dir: &Path) -> Result<(), String> {
     std::fs::create_dir_all(dir).map_err(|e| e.to_string())?;
     tempfile::Builder::new().prefix(".nightloop-").tempfile_in(dir).map(|_| ()).map_err(|e| e.to_string())
+}
+
+/// Without overlays a loop works all the same, but its judges can be trusted less.
+fn overlays(here: &Path, root: &StateRoot, findings: &mut Findings) {
+    let declared = read_declaration(&here.join("loop.yaml")).map(|read| read.file.sandbox).unwrap_or_default();
+    let Ok(in_force) = sandbox::decide(&declared, false) else { return };
+    let marker = format!("doctor-{}", std::process::id());
+    let workspace = here.canonicalize().unwrap_or_else(|_| here.to_owned());
+    let opened = Sandbox::open(&declared, in_force, &workspace, root.path(), Vec::new(), &marker);
+    let why = opened.map_or_else(|error| Some(error.to_string()), |sandbox| sandbox.no_overlay());
+    match why {
+        None => findings.note(Ok(()), "overlays: what checks write stays out of the workspace"),
+        Some(why) => findings.remark(format!(
+            "overlays are not available: {why}. So checks run in the workspace itself, and what they write stays there; \
+             they cannot be replayed with the judges of the start, so changed guards always need a person; and nothing \
+             can be held back (`hidden`)"
+        )),
+    }
 }
 
 /// systemd may end everything when you log out; a run would not outlive its SSH line.

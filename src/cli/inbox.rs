@@ -97,7 +97,12 @@ fn show(decision: &Decision) {
                 text::line(format!("  {:?}: {}", issue.severity, text::safe(&issue.text)));
             }
         }
-        Request::Tampering { files, .. } => text::line(format!("  files: {}", text::safe(&paths(files)))),
+        Request::Tampering { files, trials, .. } => {
+            text::line(format!("  files: {}", text::safe(&paths(files))));
+            for trial in trials {
+                text::line(format!("  the {}", text::safe(&trial.what)));
+            }
+        }
         _ => {}
     }
     if !decision.detail.is_empty() {

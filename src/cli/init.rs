@@ -1,6 +1,6 @@
 //! `nightloop init`: writes a commented loop.yaml. Never overwrites anything.
 
-mod agent;
+pub(super) mod agent;
 mod from_prd;
 mod template;
 

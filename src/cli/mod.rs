@@ -8,6 +8,7 @@ mod completions;
 mod demo;
 mod doctor;
 mod export;
+mod goal;
 mod headless;
 mod hold;
 mod inbox;
@@ -175,6 +176,10 @@ pub fn main() -> ExitCode {
 fn finish(result: Outcome) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
+        Err(EngineError::AlreadyMet(said)) => {
+            text::line(said);
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             text::error(&error);
             ExitCode::from(error.exit_code())

@@ -3,7 +3,10 @@
 use crate::engine::error::code;
 use crate::evidence::report;
 use crate::machine::event::Signal;
+use crate::machine::guards;
+use crate::machine::integrity;
 use crate::machine::run::RunState;
+use crate::machine::words;
 use crate::model::stop::{ExitStatus, StopReason};
 
 use super::text;
@@ -24,6 +27,16 @@ pub fn exit_code(state: &RunState) -> u8 {
     }
 }
 
+/// What is to be known of the checks themselves.
+pub fn judges(state: &RunState) -> Vec<String> {
+    if state.began_before_replays() {
+        return Vec::new();
+    }
+    let compared = integrity::of(state).and_then(|integrity| integrity.words());
+    let nothing = integrity::proves_nothing(state).into_iter().map(|id| words::proves_nothing(&id));
+    compared.into_iter().chain(nothing).map(|line| text::safe(&line)).collect()
+}
+
 /// The end of a run in words.
 pub fn summary(state: &RunState) -> Vec<String> {
     let Some(halted) = &state.halt else { return vec![format!("the run is in {}", state.state)] };
@@ -42,6 +55,11 @@ pub fn summary(state: &RunState) -> Vec<String> {
             lines.push(format!("  unmet: {} ({})", text::safe(&finding.criterion), text::safe(&finding.why)));
         }
     }
+    if let Some(shown) = guards::shown(state).filter(|_| !state.began_before_replays()) {
+        lines.push(format!("  proven: {}", text::safe(shown)));
+        lines.push(format!("  not proven: {}", guards::DOES_NOT_PROVE));
+    }
+    lines.extend(judges(state).into_iter().map(|line| format!("  {line}")));
     let spent = &state.spent;
     let cost = match (spent.cost_usd, spent.requests) {
         (_, 0) => String::new(),

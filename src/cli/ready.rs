@@ -3,12 +3,14 @@
 use std::path::Path;
 
 use crate::console::screens::ready::Ready;
-use crate::engine::declaration::Declaration;
+use crate::engine::declaration::{self, Declaration};
 use crate::engine::genesis;
 use crate::engine::host::{self, Wanted};
 use crate::engine::places::{self, StateRoot};
 use crate::engine::recorded;
 use crate::engine::session::Attendance;
+use crate::engine::signals::{self, STOP_FILE};
+use crate::model::feasible::Obstacle;
 use crate::model::loop_file::{BackendName, LoopFile};
 use crate::model::prd::{self, Prd};
 use crate::model::project_check;
@@ -27,11 +29,15 @@ pub fn screen(root: &StateRoot, wanted: &Wanted) -> Option<Ready> {
     let playbook = playbook::of(file.playbook);
     let prompt =
         places::prompts().unwrap_or_default().render(playbook.first_call(), &file.criteria()).unwrap_or_default();
-    let mut notes = match host::preflight(workspace, file, Attendance::Watched) {
+    let mut notes = match host::preflight(file, Attendance::Watched) {
         Ok(()) => Vec::new(),
         Err(error) => Safe::lines(&error.to_string()),
     };
     let place = genesis::canonical_workspace(workspace).unwrap_or_else(|_| workspace.clone());
+    if signals::stop_is_there(&place) {
+        notes.push(Safe::line(&format!("{STOP_FILE} exists: a run would stop at once; remove it first")));
+    }
+    notes.extend(obstacles(&place, file));
     notes.extend(missing_keys(file));
     notes.extend(earlier_run(root, &place));
     let shown = Safe::line(&place.to_string_lossy());
@@ -45,6 +51,15 @@ pub fn screen(root: &StateRoot, wanted: &Wanted) -> Option<Ready> {
         ready.sandbox = Safe::line(&in_force.level.to_string());
     }
     Some(ready)
+}
+
+/// What keeps the loop from succeeding, as far as it can be known before it starts.
+fn obstacles(workspace: &Path, declared: &LoopFile) -> Vec<Safe> {
+    let told = |obstacle: Obstacle| {
+        let cannot = if obstacle.fatal.is_some() { "this loop cannot succeed: " } else { "" };
+        Safe::line(&format!("{cannot}{}; {}", obstacle.message, obstacle.hint))
+    };
+    declaration::obstacles(workspace, declared).into_iter().map(told).collect()
 }
 
 /// The items as they are in the file now. The run reads it again: this is only shown.

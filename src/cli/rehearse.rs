@@ -82,7 +82,9 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     let script = script(options.script.as_deref(), stage.path())?;
     let notes = put_rehearsal(&mut declaration, &script);
     let root = StateRoot::at(stage.path().join("state"));
-    let means = LaunchOptions { faults: Some(Arc::clone(&injector)), ..LaunchOptions::from(Speed::Instant) };
+    // A rehearsal is of the run, not of the question whether there is anything to do.
+    let means =
+        LaunchOptions { faults: Some(Arc::clone(&injector)), anyway: true, ..LaunchOptions::from(Speed::Instant) };
     let began = Instant::now();
     let (state, events) = run(&root, &workspace, declaration, means)?;
     let seen = tell::Seen {

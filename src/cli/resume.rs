@@ -58,7 +58,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     let again = Again { insist: options.insist, unanchored: options.unanchored };
     let wanted = Wanted::Again { run: selected.run.clone(), again };
     let manner = Manner::of(options.headless, options.json, options.detach);
-    run::start(wanted, manner, &options.look, true, run::record(options.record.as_deref(), true)?)
+    run::start(wanted, manner, &options.look, true, run::means(run::record(options.record.as_deref(), true)?))
 }
 
 /// Only a stop signal leaves something to go on with.

@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use serde_json::json;
 
 use crate::agent::rehearsal::Speed;
+use crate::engine::already;
 use crate::engine::command::Orders;
 use crate::engine::declaration::read_declaration;
 use crate::engine::error::EngineError;
@@ -22,7 +24,7 @@ use crate::machine::run::RunState;
 use super::headless::{Format, Headless};
 use super::hold::{self, Ground};
 use super::watch::{self, Look, Plan};
-use super::{Outcome, auto, outcome, text};
+use super::{Outcome, auto, goal, outcome, text};
 
 #[derive(Debug, Default, Args)]
 pub struct Options {
@@ -41,9 +43,14 @@ pub struct Options {
     /// The declaration to run [default: loop.yaml].
     #[arg(long, value_name = "FILE")]
     file: Option<String>,
+    /// Start although every check is green already.
+    #[arg(long)]
+    anyway: bool,
     /// Record every model reply as the server sends it, to a new file that `backend: rehearsal` can play.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    #[command(flatten)]
+    goal: goal::Options,
     #[command(flatten)]
     look: Look,
 }
@@ -52,10 +59,20 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     // Before anything is read: what is missing would turn up as something else.
     resources::enough()?;
     // Read first: what is wrong with it is said on the plain terminal, before anything is drawn or written.
-    let declaration = Box::new(read_declaration(&here.join(options.file.as_deref().unwrap_or("loop.yaml")))?);
+    let declaration = match options.goal.declaration(here)? {
+        Some(stands_for) => stands_for,
+        None => read_declaration(&here.join(options.file.as_deref().unwrap_or("loop.yaml")))?,
+    };
+    let declaration = Box::new(declaration);
     let wanted = Wanted::New { workspace: here.to_owned(), declaration };
     let manner = Manner::of(options.headless, options.json, options.detach);
-    start(wanted, manner, &options.look, options.start, record(options.record.as_deref(), false)?)
+    let means = LaunchOptions { anyway: options.anyway, ..means(record(options.record.as_deref(), false)?) };
+    start(wanted, manner, &options.look, options.start, means)
+}
+
+/// How a run's models are reached, with what is to be recorded.
+pub fn means(record: Option<Record>) -> LaunchOptions {
+    LaunchOptions { record, ..LaunchOptions::from(Speed::Times(1.0)) }
 }
 
 /// How a run is shown.
@@ -86,8 +103,7 @@ pub fn record(file: Option<&Path>, append: bool) -> Result<Option<Record>, Engin
 }
 
 /// Runs what is wanted in the manner that is asked for.
-pub fn start(wanted: Wanted, manner: Manner, look: &Look, at_once: bool, record: Option<Record>) -> Outcome {
-    let means = LaunchOptions { record, ..LaunchOptions::from(Speed::Times(1.0)) };
+pub fn start(wanted: Wanted, manner: Manner, look: &Look, at_once: bool, means: LaunchOptions) -> Outcome {
     match manner {
         Manner::Headless(format) => headless(&StateRoot::locate()?, wanted, format, means),
         Manner::Detached if hold::is_held() => watch::in_the_dark(wanted, means),
@@ -127,8 +143,22 @@ pub fn headless_with(
         Answers::Demo => Attendance::Watched,
     };
     let again = matches!(wanted, Wanted::Again { .. });
+    if let Wanted::New { declaration, .. } = &wanted
+        && format == Format::Lines
+        && !means.anyway
+        && already::looks_first(&declaration.file)
+    {
+        text::line("running the checks once, before anything is spent");
+    }
     runtime()?.block_on(async {
-        let opened = host::open(root, wanted, attendance, means).await?;
+        let opened = match host::open(root, wanted, attendance, means).await {
+            // Who asked for JSON gets nothing else.
+            Err(EngineError::AlreadyMet(said)) if format == Format::Json => {
+                text::json_line(&json!({"type": "already_met", "data": {"said": said}}));
+                return Ok(0);
+            }
+            opened => opened?,
+        };
         let state = &opened.session.state;
         if format == Format::Lines {
             if again {

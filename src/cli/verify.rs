@@ -1,16 +1,16 @@
 //! `nightloop verify`: may this run be believed, and what exactly is proven?
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
 use tempfile::TempDir;
-use tokio_util::sync::CancellationToken;
 
+use crate::engine::aside::Aside;
 use crate::engine::error::EngineError;
 use crate::engine::genesis;
 use crate::engine::host::runtime;
+use crate::engine::keys;
 use crate::engine::places::StateRoot;
 use crate::engine::session::{self, Attendance};
 use crate::engine::signer;
@@ -19,10 +19,10 @@ use crate::evidence::verify::{self, Problem, RenderedPlace, Verification, Verify
 use crate::journal::{PublicKey, RunDir, Signers};
 use crate::machine::run::RunState;
 use crate::model::criterion::Proof;
-use crate::tool::process::{self, Access, CommandSpec, End};
+use crate::tool::process::End;
 use crate::tool::sandbox::Sandbox;
 
-use super::{Outcome, select, text};
+use super::{Outcome, outcome, select, text};
 
 const MAX_SIGNERS: u64 = 1 << 20;
 
@@ -242,6 +242,9 @@ fn report(target: &Target, found: &Verification, who: Option<&Who>) {
     if let Some(halted) = found.state.as_ref().and_then(|state| state.halt.as_ref()) {
         text::line(format!("  {} ({})", halted.status, halted.stop_reason));
     }
+    if let Some(state) = found.state.as_ref().filter(|state| state.halt.is_some()) {
+        outcome::judges(state).into_iter().for_each(|line| text::line(format!("  {line}")));
+    }
     for (title, lines) in [("Proven", &found.proven), ("Not proven", &found.not_proven)] {
         if !lines.is_empty() {
             text::line(title);
@@ -280,14 +283,20 @@ fn replay(found: &mut Verification, workspace: &Path) -> Result<(), EngineError>
     let sandbox =
         Sandbox::open(&declared.sandbox, in_force, workspace, root.path(), session::key_places(declared), &marker)
             .map_err(|e| EngineError::io("cannot create a temporary directory", &std::env::temp_dir(), e))?;
+    let aside = Aside::open(&root, workspace, &sandbox, &marker)?;
     let recorded = state.iterations().rev().find_map(|iteration| iteration.certificate.as_ref());
     for criterion in &state.criteria {
         let Proof::Check { argv, timeout_seconds } = &criterion.proof else { continue };
-        let mut spec = CommandSpec::new(argv.clone(), workspace, marker.as_str());
-        spec.timeout = Duration::from_secs(*timeout_seconds);
-        let worn = sandbox.for_tool(Access::ReadWrite);
-        spec.confinement = worn.map_err(|why| EngineError::Internal(format!("the sandbox cannot be set up: {why}")))?;
-        let outcome = runtime.block_on(process::run(spec, &CancellationToken::new()));
+        // Files that are gone, or that cannot be shown here: then it would be another check.
+        let hidden = criterion.hidden.as_deref().filter(|path| keys::expand(path).is_dir());
+        let ran = match (&criterion.hidden, hidden) {
+            (Some(_), None) => None,
+            (_, hidden) => runtime.block_on(aside.run(argv, *timeout_seconds, hidden))?,
+        };
+        let Some(outcome) = ran else {
+            found.not_proven.push(format!("replay {}: its files are held back, and not here", criterion.id));
+            continue;
+        };
         let met = outcome.end == End::Exited(0);
         let was = recorded.and_then(|certificate| {
             certificate.acceptance_criteria_checklist.iter().find(|f| f.id == criterion.id).map(|f| f.met)

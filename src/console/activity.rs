@@ -118,6 +118,14 @@ fn check<'a>(run: &RunState, recent: &Recent) -> Option<Activity<'a>> {
         Phase::Gate => format!("{} (pass-gate)", probe.name()),
         Phase::Step(number) => format!("{} (step {number})", probe.name()),
         Phase::Detour => probe.name(),
+        Phase::Pristine
+        | Phase::PristineWithTools
+        | Phase::PristineSince
+        | Phase::AtStart
+        | Phase::Reverted
+        | Phase::Canary
+        | Phase::CanaryAtStart
+        | Phase::Empty => format!("{} ({})", probe.name(), phase.describe()),
     };
     let announced = recent.step(run).and_then(|noted| match &noted.what {
         // Of several checks at once only the latest is known by its command.

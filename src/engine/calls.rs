@@ -106,7 +106,8 @@ async fn start(
         conversation::tools_json(purpose, web, held)
     };
     let system = agents.prompts().render(purpose, &cx.state().criteria)?;
-    let mut content = opening::message(cx, purpose, paraphrase, subject.as_deref())?;
+    let own_prompt = agents.prompts().replaced().any(|name| name == purpose.name());
+    let mut content = opening::message(cx, purpose, paraphrase, subject.as_deref(), own_prompt)?;
     let words = words(cx, role);
     if let Some((text, _)) = &words {
         content.push('\n');

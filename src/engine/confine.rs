@@ -3,7 +3,7 @@
 //! Role: the lists of names by who runs a command, and the confinement made of them. Not its role: how a confinement is
 //! enforced (`tool::sandbox`), or whether a call is permitted (`tool::permit`).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::model::ids::Role;
@@ -11,10 +11,11 @@ use crate::model::learnings;
 use crate::tool::permission::{Rules, Ruling};
 use crate::tool::permit;
 use crate::tool::process::Access;
-use crate::tool::sandbox::Confinement;
+use crate::tool::sandbox::{Confinement, Overlay};
 
 use super::context::Context;
 use super::error::EngineError;
+use super::learn;
 
 /// No file tool may write these; the engine owns or judges them.
 const PROTECTED: &[&str] = &["AGENTS.md", "NORTHSTAR.md", "evidence", "scratch/STOP", "loop.yaml"];
@@ -68,14 +69,31 @@ pub(super) fn of_access(cx: &Context<'_>, access: Access) -> Worn {
 
 /// What a check wears. It runs code that an agent wrote, so what an agent may not change is sealed from it, too.
 pub(super) fn of_check(cx: &Context<'_>) -> Worn {
+    hold_learnings(cx)?;
+    put_up(cx.sandbox().for_tool_sealing(Access::ReadWrite, &sealed_from_checks(cx)))
+}
+
+fn sealed_from_checks(cx: &Context<'_>) -> Vec<PathBuf> {
     let guarded = cx.state().playbook().guarded_from_checks(cx.state().loop_file());
     let mut sealed: Vec<PathBuf> = guarded.into_iter().map(PathBuf::from).collect();
     sealed.extend(sealed_from_all(cx));
-    put_up(cx.sandbox().for_tool_sealing(Access::ReadWrite, &sealed))
+    sealed
+}
+
+/// The same for a check that sees the workspace through an overlay. `apart`: the only other folder that it may write.
+pub(super) fn of_check_through(cx: &Context<'_>, overlay: &Overlay, apart: Option<&Path>) -> Worn {
+    hold_learnings(cx)?;
+    put_up(cx.sandbox().for_check(&sealed_from_checks(cx), overlay, apart))
+}
+
+/// Checks run before agents do, too: then there is nothing yet that could forge.
+fn hold_learnings(cx: &Context<'_>) -> Result<(), EngineError> {
+    if cx.state().current.is_some() { learn::hold(cx) } else { Ok(()) }
 }
 
 /// What the commands of an agent wear.
 pub(super) fn of_role(cx: &Context<'_>, role: Role) -> Worn {
+    learn::hold(cx)?;
     put_up(cx.sandbox().for_tool_sealing(permit::access_of(role), &sealed_from(cx, role)))
 }
 

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -24,6 +25,7 @@ use super::command::Order;
 use super::error::EngineError;
 use super::orders::{self, ServerWait};
 use super::recorder::Recorder;
+use super::rounds::Rounds;
 use super::signals::{self, Signals};
 
 /// How long a wait is when nothing is real.
@@ -61,8 +63,12 @@ pub(super) struct Context<'a> {
     pub secrets: Arc<Secrets>,
     /// The wait for the model server that is going on.
     pub server_wait: ServerWait,
+    /// What the checks see of the workspace.
+    pub checks: Rounds,
     /// Nothing is real: a server's wait takes no time.
     pub skip_waits: bool,
+    /// Since the last look at AGENTS.md, something ran while its name was no file of its own: no seal held it.
+    pub learnings_exposed: AtomicBool,
 }
 
 impl Context<'_> {

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use crate::model::digest::Digest;
+use crate::model::feasible::{self, Obstacle};
 use crate::model::loop_file::{self, LoopFile};
+use crate::model::northstar;
 use crate::workspace::document;
 
 use super::error::EngineError;
@@ -15,6 +17,17 @@ pub struct Declaration {
     pub sha256: Digest,
     /// What the operator should know before the start.
     pub notes: Vec<String>,
+    /// Its text, where it was not read from a file of the workspace; the run's evidence keeps it.
+    pub text: Option<String>,
+    /// NORTHSTAR.md for a workspace that has none; written when the run starts.
+    pub northstar: Option<String>,
+}
+
+/// The declaration that words of a command line stand for. It is read like any other.
+pub fn stands_for(text: &str) -> Result<Declaration, EngineError> {
+    let file = loop_file::parse(text, "the loop that --goal stands for").map_err(EngineError::Declaration)?;
+    let (sha256, text) = (Digest::of(text.as_bytes()), Some(text.to_owned()));
+    Ok(Declaration { file, sha256, notes: Vec::new(), text, northstar: None })
 }
 
 /// Reads loop.yaml with its limits. Nothing is written.
@@ -24,7 +37,7 @@ pub fn read_declaration(path: &Path) -> Result<Declaration, EngineError> {
     let missing = || {
         EngineError::usage(
             format!("{} does not exist", path.display()),
-            "`nightloop init` writes one; `nightloop demo` shows a whole run",
+            "`nightloop init` writes one, `nightloop run --goal … --check …` needs none; `nightloop demo` shows a whole run",
         )
     };
     if !folder.is_dir() {
@@ -53,5 +66,12 @@ pub fn read_declaration(path: &Path) -> Result<Declaration, EngineError> {
             hint: Some("add at least one criterion with a `check`".to_owned()),
         }));
     }
-    Ok(Declaration { file, sha256: Digest::of(&bytes), notes: Vec::new() })
+    Ok(Declaration { file, sha256: Digest::of(&bytes), notes: Vec::new(), text: None, northstar: None })
+}
+
+/// What keeps the loop from succeeding, as far as it can be known before it starts.
+pub fn obstacles(workspace: &Path, declared: &LoopFile) -> Vec<Obstacle> {
+    let text = document::read(workspace, declared.northstar_file(), northstar::MOST_BYTES).ok().flatten();
+    let parsed = text.and_then(|bytes| northstar::parse(&String::from_utf8_lossy(&bytes)).ok());
+    feasible::obstacles(declared, &parsed.map(|northstar| northstar.metrics).unwrap_or_default())
 }

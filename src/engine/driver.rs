@@ -7,6 +7,7 @@
 mod tests;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -30,10 +31,11 @@ use super::hub::Hub;
 use super::observer::Observer;
 use super::orders::ServerWait;
 use super::recorder::Recorder;
+use super::rounds::Rounds;
 use super::session::Session;
 use super::signals::Signals;
 use super::trees::Trees;
-use super::{git, items, iteration, learn, northstar, people, probes, value};
+use super::{downstream, git, guards, items, iteration, learn, northstar, people, probes, value};
 
 /// How a run is heard and told: where viewers listen, and where orders arrive.
 pub struct Ports {
@@ -69,7 +71,9 @@ impl<'a> Driver<'a> {
                 rules,
                 secrets: Arc::clone(agents.secrets()),
                 server_wait: ServerWait::default(),
+                checks: Rounds::default(),
                 skip_waits: agents.skips_waits(),
+                learnings_exposed: AtomicBool::new(false),
             },
             calls: Calls::new(agents),
             trees: Trees::default(),
@@ -81,9 +85,12 @@ impl<'a> Driver<'a> {
     /// Runs until the run has ended, then renders and seals. Returns the final state.
     pub async fn run(mut self) -> Result<RunState, EngineError> {
         // Before anything is spent: a place that cannot be used then cannot be used later.
-        learn::agents_md(&self.cx)?;
+        learn::find(&mut self.cx).await?;
         self.evidence = EvidenceFiles::begin(self.cx.workspace(), self.cx.state(), self.cx.blobs())?;
-        match self.work().await {
+        let watch = downstream::Watch::begin(&self.cx)?;
+        let worked = self.work().await;
+        watch.end().await;
+        match worked {
             Ok(()) => self.cx.recorder.session.finish().await,
             Err(EngineError::Journal(JournalError::DiskFull { path })) => {
                 self.halt_on_full_disk().await?;
@@ -121,11 +128,17 @@ impl<'a> Driver<'a> {
             Todo::WritePlan => iteration::write_plan(cx, &mut self.evidence).await,
             Todo::BeginIteration => iteration::begin(cx, &mut self.evidence).await,
             Todo::StartAgent { purpose, paraphrase, subject } => {
-                self.calls.start(cx, purpose, paraphrase, subject).await
+                // Nothing is spent on an agent that lacks what its work needs.
+                match downstream::all_there(cx).await? {
+                    true => self.calls.start(cx, purpose, paraphrase, subject).await,
+                    false => Ok(()),
+                }
             }
             Todo::Effect(effect) => self.make(effect).await,
             Todo::Call(todo) => self.calls.go_on(cx, todo).await,
+            Todo::CompareGuards => guards::compare(cx, &mut self.trees).await,
             Todo::CollectArtifacts => self.trees.collect(cx, &mut self.evidence.mended).await,
+            Todo::CollectPartial => self.trees.collect_partial(cx).await,
             Todo::WriteLearnings => learn::write(cx, &mut self.evidence).await,
             Todo::Settle(id) => people::settle(cx, id).await,
             Todo::BeginPause => cx.record(PauseBegan {}).await,

@@ -45,6 +45,9 @@ pub enum EngineError {
     Resumable { message: String, hint: String },
     #[error("{message}\n  hint: {hint}")]
     Unanchored { message: String, hint: String },
+    /// No failure: there is nothing to do.
+    #[error("{0}")]
+    AlreadyMet(String),
     #[error("internal error: {0}")]
     Internal(String),
 }
@@ -77,6 +80,7 @@ impl EngineError {
                     None => (text, None),
                 }
             }
+            Self::AlreadyMet(said) => (said.clone(), Some("`nightloop run --anyway` starts all the same".to_owned())),
             Self::Journal(_) | Self::Prompt(_) | Self::Io { .. } | Self::Internal(_) => (self.to_string(), None),
         }
     }
@@ -95,6 +99,7 @@ impl EngineError {
             Self::Fold(_) | Self::Unanchored { .. } => code::CORRUPT,
             Self::NewerEvents { .. } => code::NEWER,
             Self::Declaration(_) | Self::Usage { .. } => code::USAGE,
+            Self::AlreadyMet(_) => 0,
             Self::NeedInfo(_) => code::NEED_INFO,
             Self::Io { .. } => code::IO,
             Self::Busy { .. } => code::BUSY,

@@ -3,7 +3,7 @@
 //! The thread that drives a run starts all its processes and lives as long as they do. Nothing a console
 //! does, not even a panic, reaches it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
@@ -13,11 +13,12 @@ use crate::model::ids::RunId;
 use crate::model::loop_file::LoopFile;
 use crate::tool::{process, reaper, sandbox};
 
+use super::already;
 use super::backends::Agents;
 use super::claim;
 use super::command::Orders;
 use super::control::Control;
-use super::declaration::Declaration;
+use super::declaration::{self, Declaration};
 use super::driver::{Driver, Ports};
 use super::error::EngineError;
 use super::hub::Hub;
@@ -51,11 +52,22 @@ pub async fn open(
     let means = means.into();
     match wanted {
         Wanted::New { workspace, mut declaration } => {
-            preflight(&workspace, &declaration.file, attendance)?;
+            preflight(&declaration.file, attendance)?;
             claim::lies_apart(root, &workspace)?;
             let agents = Agents::prepare(&declaration.file, &workspace, root.path(), &means).await?;
             check_prices(&declaration.file, &agents)?;
+            // A stop that is asked for already comes first: it is a run's end, with a report.
+            if !means.anyway
+                && !signals::stop_is_there(&workspace)
+                && let Some(said) = already::met(root, &workspace, &declaration.file, attendance).await?
+            {
+                return Err(EngineError::AlreadyMet(said));
+            }
             declaration.notes.extend(agents.warnings.iter().cloned());
+            // What is fatal ends the run at its first check of the inputs, with a report.
+            let obstacles = declaration::obstacles(&workspace, &declaration.file).into_iter();
+            let hurdles = obstacles.filter(|obstacle| obstacle.fatal.is_none());
+            declaration.notes.extend(hurdles.map(|obstacle| format!("{}; {}", obstacle.message, obstacle.hint)));
             let session = Session::create(root, &workspace, *declaration, attendance)?;
             Ok(Opened { session, agents })
         }
@@ -180,15 +192,9 @@ pub fn host(root: &StateRoot, wanted: Wanted, means: impl Into<LaunchOptions>) -
 }
 
 /// What must be known before anything is written.
-pub fn preflight(workspace: &Path, declared: &LoopFile, attendance: Attendance) -> Result<(), EngineError> {
+pub fn preflight(declared: &LoopFile, attendance: Attendance) -> Result<(), EngineError> {
     resources::enough()?;
     attendance.sandbox(declared)?;
-    if signals::stop_is_there(workspace) {
-        return Err(EngineError::usage(
-            format!("{STOP_FILE} exists, so the loop would stop immediately"),
-            "remove it first",
-        ));
-    }
     Ok(())
 }
 

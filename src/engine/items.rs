@@ -20,6 +20,7 @@ use super::confine::protected;
 use super::context::Context;
 use super::error::EngineError;
 use super::excerpt;
+use super::guards;
 
 pub(super) use crate::playbook::passes::{ARCHIVE, LAST_ERROR, LOG, PROGRESS, THEIRS};
 
@@ -175,6 +176,9 @@ pub(super) async fn settle_item(cx: &mut Context<'_>) -> Result<(), EngineError>
     }
     crate::journal::failpoint("item");
     ledger::write(cx, &judged, &settled)?;
+    if settled.passes {
+        guards::trust(cx)?;
+    }
     cx.record(settled).await
 }
 

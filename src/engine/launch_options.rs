@@ -13,6 +13,8 @@ pub struct LaunchOptions {
     pub record: Option<Record>,
     /// What goes wrong on purpose. With it, waits are short: nothing real is waited for.
     pub faults: Option<Arc<Injector>>,
+    /// Start although every check is green already.
+    pub anyway: bool,
 }
 
 /// A cassette to be written.
@@ -25,6 +27,6 @@ pub struct Record {
 
 impl From<Speed> for LaunchOptions {
     fn from(speed: Speed) -> Self {
-        Self { speed, record: None, faults: None }
+        Self { speed, record: None, faults: None, anyway: false }
     }
 }

@@ -3,18 +3,22 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::machine::event::{Event, Phase, Probe, ProbeEnd, ProbeFinished, ProbeResult, ProbeStarted};
 use crate::model::criterion::Proof;
 use crate::model::digest::Digest;
+use crate::model::guard::{self, Count};
 use crate::model::learnings::flatten;
 use crate::model::loop_file::DEFAULT_CHECK_SECONDS;
 use crate::model::signature::Signature;
+use crate::model::steady;
 use crate::model::value::Verification;
 use crate::playbook::passes;
 use crate::tool::process::{CommandSpec, End, ProcessOutcome};
 
+use super::checks::{self, View};
 use super::confine;
 use super::context::{Context, Cutoff, Guarded};
 use super::error::EngineError;
@@ -38,7 +42,16 @@ pub(super) enum Streams {
 const fn cutoff(phase: Phase) -> Cutoff {
     match phase {
         Phase::Baseline | Phase::Scouted | Phase::Iteration | Phase::Step(_) | Phase::Detour => Cutoff::Check,
-        Phase::Replay(_) | Phase::Gate => Cutoff::Never,
+        Phase::Empty => Cutoff::Check,
+        Phase::Replay(_)
+        | Phase::Gate
+        | Phase::Pristine
+        | Phase::PristineWithTools
+        | Phase::Reverted
+        | Phase::Canary
+        | Phase::PristineSince
+        | Phase::CanaryAtStart
+        | Phase::AtStart => Cutoff::Never,
     }
 }
 
@@ -57,7 +70,8 @@ pub(super) async fn run_probe(cx: &mut Context<'_>, phase: Phase, probe: Probe) 
     if !announced {
         cx.record(ProbeStarted { phase, probe: probe.clone(), argv: argv.clone() }).await?;
     }
-    let job = job(cx, &probe, argv, timeout, 0)?;
+    let view = checks::view(cx, phase, &probe)?;
+    let job = job(cx, &probe, argv, timeout, 0, view.as_ref())?;
     let token = CancellationToken::new();
     let (outcome, cut) = match cx.guarded(&token, cutoff(phase), sweep::one(job, None, &token)).await? {
         Guarded::Done(outcome) => (outcome, false),
@@ -66,9 +80,16 @@ pub(super) async fn run_probe(cx: &mut Context<'_>, phase: Phase, probe: Probe) 
         Guarded::Stopped(_) => return Ok(()),
     };
     enough(&outcome)?;
+    if let Some(view) = &view {
+        checks::close(cx, view, &probe);
+    }
     let outcome = believed(cx, &probe, secrecy::clean_process(cx.secrets(), outcome))?;
     let mut result = probe_result(cx, &probe, &outcome)?;
-    if probe == Probe::ApiSurface && phase == Phase::Gate {
+    result.canary_shown = canary_shown(cx, phase, &probe, &outcome);
+    if let Some(view) = &view {
+        result.wrote = checks::changed_meanwhile(cx, phase, view);
+    }
+    if probe == Probe::ApiSurface && matches!(phase, Phase::Gate | Phase::Pristine | Phase::PristineWithTools) {
         result.removed_lines = removed_lines(cx, &outcome)?;
     }
     cx.record(ProbeFinished { phase, probe, result }).await?;
@@ -100,7 +121,7 @@ pub(super) async fn run_probes(cx: &mut Context<'_>, probes: Vec<Probe>) -> Resu
     }
     let jobs = probes.iter().zip(commands).enumerate();
     let jobs: Result<Vec<Job>, EngineError> =
-        jobs.map(|(index, (probe, (argv, timeout)))| job(cx, probe, argv, timeout, index)).collect();
+        jobs.map(|(index, (probe, (argv, timeout)))| job(cx, probe, argv, timeout, index, None)).collect();
     let limit = Duration::from_secs(cx.state().value_settings().sweep_seconds);
     let token = CancellationToken::new();
     let sweep = sweep::run(jobs?, sweep::at_once(), limit, &token);
@@ -136,6 +157,7 @@ fn job(
     argv: Vec<String>,
     timeout: Duration,
     index: usize,
+    view: Option<&View>,
 ) -> Result<Job, EngineError> {
     let cannot = |why: String| Ok(Job { spec: Err(why), data: None });
     if let Some(verification) = verification_of(cx, probe) {
@@ -152,7 +174,10 @@ fn job(
     }
     let mut spec = CommandSpec::new(argv, cx.workspace(), cx.state().run().as_str());
     spec.timeout = timeout;
-    spec.confinement = confine::of_check(cx)?;
+    spec.confinement = match view {
+        Some(view) => confine::of_check_through(cx, &view.overlay, view.apart.as_ref().map(TempDir::path))?,
+        None => confine::of_check(cx)?,
+    };
     let data = match probe {
         Probe::Verification(_) | Probe::Task(_) => match data_folder(cx) {
             Ok(data) => Some(data),
@@ -169,6 +194,7 @@ fn job(
         | Probe::ApiSurface => None,
     };
     spec.env = data.iter().flat_map(|data| sweep::surroundings(index, data)).collect();
+    spec.env.extend(view.into_iter().flat_map(|view| view.env.iter().cloned()));
     Ok(Job { spec: Ok(spec), data })
 }
 
@@ -255,7 +281,7 @@ fn declared_command(cx: &Context<'_>, probe: &Probe) -> Option<(Vec<String>, Dur
 fn probe_result(cx: &Context<'_>, probe: &Probe, outcome: &ProcessOutcome) -> Result<ProbeResult, EngineError> {
     // The interface is what is printed; progress on stderr is no part of it.
     let streams = if *probe == Probe::ApiSurface { Streams::Stdout } else { Streams::Both };
-    let result = shown(cx, outcome, streams)?;
+    let result = held_back(cx, probe, shown(cx, outcome, streams)?, counted(probe, outcome))?;
     // Failures are compared only where that decides something.
     let compared = cx.state().playbook().compares_failures() && matches!(probe, Probe::Criterion(_) | Probe::Item(_));
     let signature = if compared && outcome.end != End::Exited(0) {
@@ -263,7 +289,48 @@ fn probe_result(cx: &Context<'_>, probe: &Probe, outcome: &ProcessOutcome) -> Re
     } else {
         None
     };
-    Ok(ProbeResult { signature, ..result })
+    let complaints = (outcome.end != End::Exited(0) && is_check(probe)).then(|| guard::complaints(&both(outcome)));
+    let steady_sha256 = matches!(probe, Probe::Criterion(_)).then(|| steady::digest(&outcome.stdout.bytes));
+    Ok(ProbeResult { signature, count: counted(probe, outcome), complaints, steady_sha256, ..result })
+}
+
+const fn is_check(probe: &Probe) -> bool {
+    matches!(probe, Probe::Criterion(_) | Probe::Item(_))
+}
+
+fn both(outcome: &ProcessOutcome) -> String {
+    String::from_utf8_lossy(&[outcome.stdout.bytes.as_slice(), &outcome.stderr.bytes].concat()).into_owned()
+}
+
+fn counted(probe: &Probe, outcome: &ProcessOutcome) -> Option<Count> {
+    is_check(probe).then(|| guard::count(&both(outcome))).flatten()
+}
+
+/// Does the output show the test that must fail?
+fn canary_shown(cx: &Context<'_>, phase: Phase, probe: &Probe, outcome: &ProcessOutcome) -> Option<bool> {
+    let Probe::Criterion(id) = probe else { return None };
+    let guards = cx.state().current.as_ref()?.guards.as_ref()?;
+    let canary = guards.canaries.get(id).filter(|_| matches!(phase, Phase::Canary | Phase::CanaryAtStart))?;
+    Some(both(outcome).contains(&canary.marker))
+}
+
+/// Of a check that sees held-back files, everybody but the operator gets how it ended and how many tests ran: its output
+/// could quote those files, and evidence lies where agents read.
+fn held_back(
+    cx: &Context<'_>,
+    probe: &Probe,
+    result: ProbeResult,
+    count: Option<Count>,
+) -> Result<ProbeResult, EngineError> {
+    if !checks::is_held_back(cx, probe) {
+        return Ok(result);
+    }
+    let tests = count.map_or_else(String::new, |count| {
+        format!(", tests: {} passed, {} failed, {} skipped", count.passed, count.failed, count.skipped)
+    });
+    let said = format!("{}{tests}\nIts output is held back, like its files.\n", result.end.describe());
+    let output = cx.blobs().put(said.as_bytes())?;
+    Ok(ProbeResult { held_back: Some(result.output), output, last_line: None, ..result })
 }
 
 /// What a command showed, kept and described.
@@ -285,7 +352,13 @@ pub(super) fn shown(cx: &Context<'_>, outcome: &ProcessOutcome, streams: Streams
         stdout_sha256: outcome.stdout.sha256,
         output_bytes: outcome.stdout.total + outcome.stderr.total,
         last_line: last_line(&outcome.stdout.bytes),
+        held_back: None,
         removed_lines: None,
+        count: None,
+        canary_shown: None,
+        wrote: Vec::new(),
+        complaints: None,
+        steady_sha256: None,
         signature: None,
         millis: outcome.millis,
     })

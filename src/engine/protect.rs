@@ -196,6 +196,8 @@ mod tests {
             text: "t".into(),
             proof: Proof::Check { argv: words(argv), timeout_seconds: 1 },
             protects: words(protects),
+            hidden: None,
+            writes: Vec::new(),
         }
     }
 

@@ -16,15 +16,19 @@ use crate::model::loop_file::LoopFile;
 use crate::playbook;
 use crate::tool::process::{self, Marker};
 use crate::tool::sandbox::{self, InForce, Sandbox};
+use crate::workspace::plain::{self, Bits, Durability};
 
 use super::claim::Claim;
 use super::declaration::Declaration;
 use super::error::EngineError;
 use super::genesis::{self, canonical_workspace, workspace_of};
+use super::judges::Judges;
 use super::keys;
 use super::places::{StateRoot, private};
 use super::recorded::{Found, draft, stamped};
 use super::seal;
+use super::start_files;
+use super::unaccepted;
 
 /// Recoveries in a row that got nowhere; then a person has to look.
 const MAX_STALLED_RESUMES: u32 = 3;
@@ -99,6 +103,7 @@ impl Session {
         }
         let claim = Claim::take(root, &workspace)?;
         root.clear_unborn();
+        write_northstar(&workspace, &declaration)?;
         let patience = attendance.patience(&declaration.file);
         let in_force = attendance.sandbox(&declaration.file)?;
         let (run, run_lock) = new_run(root)?;
@@ -107,11 +112,18 @@ impl Session {
         journal::failpoint("run_locked");
         let remembered = super::remembered::load(root, &workspace)?;
         let sandbox = open_sandbox(root, &workspace, &run, &declaration.file, in_force)?;
-        let started = run_started(&run, declaration, patience, remembered, sandbox.in_force());
+        hidden_places(&declaration.file, &workspace, &sandbox)
+            .map_err(|(message, hint)| EngineError::usage(message, hint))?;
+        let started = RunStarted {
+            overlays: sandbox.overlays(),
+            unaccepted: unaccepted::load(root, &workspace)?,
+            ..run_started(&run, declaration, patience, remembered, sandbox.in_force())
+        };
         let genesis = genesis::text(&run, &workspace, &started)?;
         // Before the run is there: one that has no anchor later has lost it.
         Anchors::in_root(root.path()).begin(run.as_str(), Digest::of(genesis.as_bytes()))?;
         let run_dir = RunDir::create(&path, genesis.as_bytes())?;
+        unaccepted::hand_over(root, &workspace, run_dir.path(), &started.unaccepted);
         journal::failpoint("run_genesis");
         remember_run(root, &workspace, &run)?;
         journal::failpoint("run_remembered");
@@ -141,6 +153,12 @@ impl Session {
         tokio::task::spawn_blocking(move || process::sweep(Marker::Run(&run)))
             .await
             .map_err(|e| EngineError::Internal(e.to_string()))?;
+        let judges = Judges { state: &self.state, run_dir: self.run_dir.path(), blobs: &self.blobs };
+        unaccepted::settle(&self.root, &self.workspace, judges)?;
+        // A stop can be resumed, and then needs what the checks left.
+        if self.state.halt.as_ref().is_some_and(|halt| halt.signal.is_none()) {
+            start_files::clear(self.run_dir.path());
+        }
         seal::seal(&self.root, &self.run_dir, &self.workspace, &self.state, self.writer.head())?;
         self.writer.close()?;
         Ok(self.state)
@@ -200,6 +218,11 @@ impl Reopened {
         let in_force = attendance.sandbox(state.loop_file())?;
         not_weaker(&state, &in_force)?;
         let sandbox = open_sandbox(&root, &workspace, &run, state.loop_file(), in_force)?;
+        // A check that is held back never runs without its files: the run waits for a place that has them.
+        hidden_places(state.loop_file(), &workspace, &sandbox).map_err(|(message, hint)| EngineError::Resumable {
+            message,
+            hint: format!("{hint}; once the folder and the overlays are back, `nightloop resume` goes on"),
+        })?;
         let (recovered, _, cut) = found.repair(&root, &run_dir)?;
         let resumed = RunResumed {
             engine_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -229,6 +252,17 @@ impl Reopened {
         }
         Ok(session)
     }
+}
+
+/// A loop without a file brings its Northstar, where the workspace has none. The workspace is ours by now.
+fn write_northstar(workspace: &Path, declaration: &Declaration) -> Result<(), EngineError> {
+    let Some(text) = &declaration.northstar else { return Ok(()) };
+    let name = declaration.file.northstar_file();
+    let failed = |fault: plain::Fault| EngineError::io("cannot write", &workspace.join(name), fault.into_io());
+    if plain::kind(workspace, name).map_err(failed)?.is_none() {
+        plain::put(workspace, name, text.as_bytes(), Bits::Kept, Durability::Synced).map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// A directory for a new run, locked. Whoever clears up may have taken it for an old one: then there is another.
@@ -269,10 +303,40 @@ impl Drop for Unborn<'_> {
 /// Where keys are kept, as far as we know: no command may read there.
 pub fn key_places(declared: &LoopFile) -> Vec<PathBuf> {
     let keys = declared.agents.iter().filter_map(|(_, agent)| agent.api_key_file.as_deref().map(keys::expand));
-    keys.chain(super::places::config_dir()).chain(super::places::signing_key()).collect()
+    // What is held back from agents is out of their reach like a key.
+    let hidden =
+        declared.criteria().into_iter().filter_map(|criterion| criterion.hidden).map(|path| keys::expand(&path));
+    keys.chain(hidden).chain(super::places::config_dir()).chain(super::places::signing_key()).collect()
 }
 
-fn open_sandbox(
+/// Files that are held back must be there, outside of the workspace, and be kept from agents. The error: what is wrong,
+/// and what to do.
+pub(super) fn hidden_places(
+    declared: &LoopFile,
+    workspace: &Path,
+    sandbox: &Sandbox,
+) -> Result<(), (String, &'static str)> {
+    for criterion in declared.criteria() {
+        let Some(hidden) = &criterion.hidden else { continue };
+        let place = keys::expand(hidden);
+        let wrong = |why: &str, hint: &'static str| {
+            Err((format!("the check of `{}` holds back {}: {why}", criterion.id, place.display()), hint))
+        };
+        let real = place.canonicalize().ok().filter(|real| place.is_absolute() && real.is_dir());
+        let Some(real) = real else {
+            return wrong("it is not a folder with an absolute path", "give a folder such as ~/checks/project");
+        };
+        if real.starts_with(workspace) || workspace.starts_with(&real) {
+            return wrong("it lies in the workspace, or around it", "put it where no agent works");
+        }
+        if let Some(why) = sandbox.no_overlay() {
+            return wrong(&why, "nothing can be held back where no overlay can be had: leave `hidden` out");
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn open_sandbox(
     root: &StateRoot,
     workspace: &Path,
     run: &RunId,
@@ -312,8 +376,11 @@ fn run_started(
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         loop_sha256: declaration.sha256,
         declaration: Box::new(declaration.file),
+        declared_text: declaration.text,
         budget,
         sandbox: in_force.level.name.clone(),
+        overlays: false,
+        unaccepted: Vec::new(),
         remembered,
         warnings,
         patience,

@@ -47,6 +47,15 @@ pub struct Signals {
     _watcher: Option<notify::RecommendedWatcher>,
 }
 
+/// Raises signals from a task of its own.
+pub struct Raiser(watch::Sender<Option<Seen>>);
+
+impl Raiser {
+    pub fn raise(&self, signal: Signal, detail: String) {
+        raise(&self.0, signal, detail);
+    }
+}
+
 impl Drop for Signals {
     fn drop(&mut self) {
         for task in &self.tasks {
@@ -78,6 +87,11 @@ impl Signals {
     /// A signal the engine found itself.
     pub fn raise(&self, signal: Signal, detail: impl Into<String>) {
         raise(&self.sender, signal, detail.into());
+    }
+
+    /// For whoever finds one beside the engine's own steps.
+    pub fn raiser(&self) -> Raiser {
+        Raiser(self.sender.clone())
     }
 
     /// Forgets a signal whose cause is gone.

@@ -10,21 +10,27 @@ use tokio_util::sync::CancellationToken;
 
 use crate::evidence::ours;
 use crate::journal;
-use crate::machine::event::{ArtifactsCollected, Change, ChangeKind, TreePurpose, TreeTaken};
+use crate::machine::event::{ArtifactsCollected, ArtifactsPartial, Change, ChangeKind, TreePurpose, TreeTaken};
 use crate::model::canonical;
 use crate::model::digest::Digest;
 use crate::workspace::tree::{self, FileState, Pace, TreeCache, TreeSnapshot};
 
+use super::checks;
 use super::context::{Context, Cutoff, Guarded};
 use super::diff;
 use super::error::EngineError;
 use super::git::{self, effective};
+use super::guards;
+use super::judges::load;
 use super::learn;
 use super::northstar;
 use super::protect;
 
 /// A look at the workspace may take this long, and longer where the run has time left; then it hurries.
 const LEAST_TIME: Duration = Duration::from_secs(20);
+
+/// What a stop leaves for a last look: whoever asked for it waits.
+const LAST_LOOK: Duration = Duration::from_millis(800);
 
 /// The looks at one workspace.
 #[derive(Default)]
@@ -36,10 +42,13 @@ pub(super) struct Trees {
 
 impl Trees {
     /// The tree as it is, kept as a blob. `None`: a stop came first.
-    async fn snapshot(&mut self, cx: &mut Context<'_>) -> Result<Option<(TreeSnapshot, Digest)>, EngineError> {
+    pub(super) async fn snapshot(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Result<Option<(TreeSnapshot, Digest)>, EngineError> {
         let workspace = cx.workspace().to_owned();
         let cache = self.cache.take();
-        let excluded = ours::excluded(cx.state().loop_file());
+        let excluded = ours::excluded(cx.state());
         let token = CancellationToken::new();
         let (stop, hurry) = (token.clone(), Instant::now() + cx.recorder.total_time_left().max(LEAST_TIME));
         // Hashing a large tree must not hold up the watch for stop signals.
@@ -114,47 +123,52 @@ impl Trees {
                 let drifted = expected.into_iter().filter(|(path, expected)| now(path) != *expected);
                 drifted.map(|(path, _)| path.clone()).collect()
             }
-            (TreePurpose::Frozen | TreePurpose::Baseline | TreePurpose::BeforeReview | TreePurpose::AfterReview, _) => {
-                Vec::new()
-            }
+            (
+                TreePurpose::Frozen
+                | TreePurpose::Baseline
+                | TreePurpose::AfterChecks
+                | TreePurpose::BeforeReview
+                | TreePurpose::AfterReview,
+                _,
+            ) => Vec::new(),
         };
         diff::keep_contents(cx.run_dir().path(), cx.workspace(), &snapshot, cx.secrets());
+        if purpose == TreePurpose::Baseline {
+            guards::keep(cx, &snapshot);
+        }
         cx.record(TreeTaken { purpose, tree: digest, files: snapshot.files.len() as u64, drifted }).await
     }
 
     pub async fn collect(&mut self, cx: &mut Context<'_>, mended: &mut Vec<String>) -> Result<(), EngineError> {
         let before = match &cx.state().tree {
-            Some(digest) => load(cx, digest)?,
+            Some(digest) => load(cx.blobs(), digest)?,
             None => TreeSnapshot::default(),
         };
         let start = match &cx.state().baseline.tree {
-            Some(digest) => load(cx, digest)?,
+            Some(digest) => load(cx.blobs(), digest)?,
             None => TreeSnapshot::default(),
         };
         let Some((after, tree)) = self.snapshot(cx).await? else { return Ok(()) };
-        let changes: Vec<Change> = tree::diff(&before, &after)
-            .into_iter()
-            .map(|change| Change {
-                path: change.path,
-                kind: match change.kind {
-                    tree::ChangeKind::Added => ChangeKind::Added,
-                    tree::ChangeKind::Modified => ChangeKind::Modified,
-                    tree::ChangeKind::Deleted => ChangeKind::Deleted,
-                },
-                sha256: change.sha256,
-            })
-            .collect();
+        let changes = changes(cx, &before, &after);
         let patch = diff::patch(cx.run_dir().path(), cx.workspace(), &before, &changes);
         let diff = cx.blobs().put(cx.secrets().redact_known(&patch).as_bytes())?;
         diff::keep_contents(cx.run_dir().path(), cx.workspace(), &after, cx.secrets());
-        let guards_touched = protect::touched(&cx.state().criteria, &start, &after);
-        let mut instruments_touched = protect::instruments_touched(cx.state().loop_file(), &start, &after);
+        // Judges are tried before a success counts (`guards`); runs from before that are judged by what they touched.
+        let by_touch = cx.state().began_before_replays();
+        let (guards_touched, mut instruments_touched) = match by_touch {
+            true => (
+                protect::touched(&cx.state().criteria, &start, &after),
+                protect::instruments_touched(cx.state().loop_file(), &start, &after),
+            ),
+            false => Default::default(),
+        };
         instruments_touched.extend(protect::planted(&start, &after));
         let guards = guards_touched.values().flat_map(|touched| touched.script.iter().chain(&touched.others));
         let touched_now = guards
             .chain(&instruments_touched)
             .map(|path| (path.clone(), after.state_of(path).map(|file| file.sha256)))
             .collect();
+        let looked = learn::look(cx)?;
         let collected = ArtifactsCollected {
             iteration: cx.state().iteration_number(),
             tree,
@@ -164,15 +178,66 @@ impl Trees {
             changes,
             diff,
             northstar_sha256: northstar::now(cx),
-            learnings_intact: learn::is_intact(cx),
+            learnings_intact: looked.intact,
+            learnings_frame: looked.frame,
+            learnings_aside: looked.aside,
             mended: std::mem::take(mended),
         };
         journal::failpoint("artifacts");
         cx.record(collected).await
     }
+
+    /// What agents changed until a stop came. The stop is there already, so that nothing else can end this look: it
+    /// ends itself.
+    pub async fn collect_partial(&mut self, cx: &mut Context<'_>) -> Result<(), EngineError> {
+        let before = match &cx.state().tree {
+            Some(digest) => load(cx.blobs(), digest)?,
+            None => TreeSnapshot::default(),
+        };
+        let (workspace, cache, deadline) = (cx.workspace().to_owned(), self.cache.take(), Instant::now() + LAST_LOOK);
+        let excluded = ours::excluded(cx.state());
+        let taken = tokio::task::spawn_blocking(move || {
+            let pace = || if Instant::now() > deadline { Pace::Stop } else { Pace::Walk };
+            let excluded: Vec<&str> = excluded.iter().map(String::as_str).collect();
+            tree::snapshot(&workspace, &excluded, cache.as_ref(), &pace)
+        });
+        let (changes, unread) = match taken.await.map_err(|e| EngineError::Internal(e.to_string()))? {
+            Ok(Some((after, cache))) => {
+                self.cache = Some(cache);
+                (changes(cx, &before, &after), None)
+            }
+            Ok(None) => (Vec::new(), Some("the workspace is too large for a look before the stop".to_owned())),
+            Err(error) => (Vec::new(), Some(format!("the workspace cannot be read: {error}"))),
+        };
+        let diff = match &unread {
+            None => {
+                let patch = diff::patch(cx.run_dir().path(), cx.workspace(), &before, &changes);
+                Some(cx.blobs().put(cx.secrets().redact_known(&patch).as_bytes())?)
+            }
+            Some(_) => None,
+        };
+        journal::failpoint("partial");
+        let (iteration, resumes) = (cx.state().iteration_number(), cx.state().resumes);
+        cx.record(ArtifactsPartial { iteration, resumes, changes, diff, unread }).await
+    }
 }
 
-fn load(cx: &Context<'_>, digest: &Digest) -> Result<TreeSnapshot, EngineError> {
-    let bytes = cx.blobs().get(digest)?;
-    serde_json::from_slice(&bytes).map_err(|e| EngineError::Internal(format!("tree {}: {e}", digest.short())))
+/// As the journal has it. What a check may write is its own.
+fn changes(cx: &Context<'_>, before: &TreeSnapshot, after: &TreeSnapshot) -> Vec<Change> {
+    let outputs = checks::outputs(cx);
+    let changes = tree::diff(before, after).into_iter().filter(|change| !outputs.is_match(&change.path));
+    changes.map(change).collect()
+}
+
+/// A change as the journal names it.
+pub(super) fn change(change: tree::Change) -> Change {
+    Change {
+        path: change.path,
+        kind: match change.kind {
+            tree::ChangeKind::Added => ChangeKind::Added,
+            tree::ChangeKind::Modified => ChangeKind::Modified,
+            tree::ChangeKind::Deleted => ChangeKind::Deleted,
+        },
+        sha256: change.sha256,
+    }
 }

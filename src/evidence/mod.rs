@@ -3,6 +3,7 @@
 //! Everything under `evidence/loop/` is a pure function of the folded run and its blobs. A difference
 //! between the two is tampering, and [`verify`] says where.
 
+mod cumulative;
 pub mod ours;
 pub mod pack;
 mod people;

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::journal::{Blobs, JournalError};
 use crate::machine::alignment;
 use crate::machine::document::{self, EVIDENCE_ROOT, iteration_dir, report_path};
+use crate::machine::event::{Phase, Probe};
 use crate::machine::iteration::Iteration;
 use crate::machine::ledger::Used;
 use crate::machine::run::RunState;
@@ -13,7 +14,9 @@ use crate::model::canonical;
 use crate::model::digest::Digest;
 use crate::model::learnings::{NorthstarDirection, SpecVersion};
 use crate::model::rendered::Rendered;
+use crate::model::skill;
 
+use super::cumulative;
 use super::people;
 use super::report;
 
@@ -58,6 +61,9 @@ pub fn of_iteration(state: &RunState, iteration: &Iteration, blobs: &Blobs) -> R
         |path: String, bytes: Vec<u8>, role| files.push(Rendered { path, bytes, role, iteration: Some(number) });
 
     add(format!("{dir}/cnf_capsule.json"), blobs.get(&iteration.began.capsule)?, "snapshot");
+    for (path, text) in skills(state, number) {
+        add(path, blobs.get(&text)?, "snapshot");
+    }
     for (call, accepted) in &iteration.reports {
         add(report_path(number, call), document::report(&accepted.report).into_bytes(), "proof");
     }
@@ -65,9 +71,18 @@ pub fn of_iteration(state: &RunState, iteration: &Iteration, blobs: &Blobs) -> R
         add(format!("{dir}/diff.patch"), blobs.get(&artifacts.diff)?, "artifact");
         add(format!("{dir}/artifacts.json"), document::text(&document::artifacts(iteration)).into_bytes(), "artifact");
     }
+    if let Some(partial) = &iteration.partial {
+        if let Some(diff) = &partial.diff {
+            add(format!("{dir}/partial.patch"), blobs.get(diff)?, "log");
+        }
+        add(format!("{dir}/partial_artifacts.json"), document::text(&document::partial(partial)).into_bytes(), "log");
+    }
     for ((phase, probe), result) in &iteration.probes {
         let Some(path) = document::probe_output_path(number, *phase, probe) else { continue };
         add(path, blobs.get(&result.output)?, "test");
+    }
+    for (name, output) in promoted(state, iteration) {
+        add(format!("{EVIDENCE_ROOT}/{name}"), blobs.get(&output)?, "proof");
     }
     if let Some(certificate) = document::certificate(iteration) {
         add(format!("{dir}/certificate.json"), document::text(&certificate).into_bytes(), "proof");
@@ -93,6 +108,42 @@ pub fn of_iteration(state: &RunState, iteration: &Iteration, blobs: &Blobs) -> R
     Ok(files)
 }
 
+/// The skills that the run's agents are told, once: a capsule links these texts.
+fn skills(state: &RunState, iteration: u32) -> Vec<(String, Digest)> {
+    let Some(found) = state.found.as_ref().filter(|_| iteration == 0) else { return Vec::new() };
+    let own = found.skills.iter().map(|own| (skill::kept_own(&own.path), own.sha256));
+    found.shipped_skills.iter().map(|shipped| (shipped.path.clone(), shipped.sha256)).chain(own).collect()
+}
+
+/// What rung 65537 rests on, word for word: the scanner's output and version, the interface before and after. A run has
+/// one pass-gate that went this far, since a gate ends the run either way.
+pub fn promoted(state: &RunState, iteration: &Iteration) -> Vec<(&'static str, Digest)> {
+    if state.began_before_replays() {
+        return Vec::new();
+    }
+    let at_gate = |probe: &Probe| iteration.probe(Phase::Gate, probe).map(|result| result.output);
+    let after = at_gate(&Probe::ApiSurface);
+    let before = after.and(state.baseline.probes.get(&Probe::ApiSurface)).map(|result| result.output);
+    let files = [
+        ("security_scan.txt", at_gate(&Probe::Security)),
+        ("security_version.txt", at_gate(&Probe::SecurityVersion)),
+        ("api_surface_before.txt", before),
+        ("api_surface_after.txt", after),
+    ];
+    files.into_iter().filter_map(|(name, output)| Some((name, output?))).collect()
+}
+
+/// What was cut from AGENTS.md, line by line: of earlier runs when this one began, then of this one.
+fn compactions(state: &RunState) -> String {
+    let earlier = state.found.iter().filter_map(|found| found.distilled.as_ref()).flat_map(|cut| cut.log.clone());
+    let shortened = state.shortened.iter().map(ToString::to_string);
+    earlier
+        .chain(state.compactions.iter().map(ToString::to_string))
+        .chain(shortened)
+        .map(|log| format!("{log}\n"))
+        .collect()
+}
+
 /// The files of the run as a whole, but for the manifest.
 pub fn of_run(state: &RunState) -> Vec<Rendered> {
     let mut files = Vec::new();
@@ -104,6 +155,9 @@ pub fn of_run(state: &RunState) -> Vec<Rendered> {
             iteration: None,
         });
     };
+    if let Some(text) = &state.started.declared_text {
+        add("loop.yaml", text.clone(), "plan");
+    }
     if state.plan.is_some() {
         add("plan.json", document::text(&document::plan(state)), "plan");
     }
@@ -114,11 +168,15 @@ pub fn of_run(state: &RunState) -> Vec<Rendered> {
     if state.budget().profile != Profile::Strict {
         add("budget_reduction.log", budget_reduction(state), "log");
     }
-    if !state.compactions.is_empty() {
-        add("compaction.log", state.compactions.iter().map(|log| format!("{log}\n")).collect(), "log");
+    let compactions = compactions(state);
+    if !compactions.is_empty() {
+        add("compaction.log", compactions, "log");
     }
     if let Some(log) = drift_log(state) {
         add("northstar_drift.log", log, "log");
+    }
+    if let Some(delta) = cumulative::northstar_delta(state) {
+        add("northstar_delta.json", document::text(&delta), "log");
     }
     if let Some(decisions) = people::decisions(state) {
         add("decisions.json", document::text(&decisions), "log");
@@ -156,7 +214,7 @@ fn undone(state: &RunState) -> Option<Value> {
     (!rows.is_empty()).then(|| json!({"undone": rows}))
 }
 
-/// manifest.json: every other file with its digest.
+/// manifest.json: every other file with its digest, and what the run changed in the workspace.
 pub fn manifest(state: &RunState, mut files: Vec<Listed>) -> Rendered {
     files.sort_by(|a, b| a.path.cmp(&b.path));
     let artifacts: Vec<Value> = files
@@ -170,7 +228,10 @@ pub fn manifest(state: &RunState, mut files: Vec<Listed>) -> Rendered {
             })
         })
         .collect();
-    let value = json!({"schema_version": state.spec(), "loop_id": state.run(), "artifacts": artifacts});
+    let mut value = json!({"schema_version": state.spec(), "loop_id": state.run(), "artifacts": artifacts});
+    if let Some(files) = cumulative::workspace_files(state) {
+        value["workspace"] = files;
+    }
     Rendered {
         path: format!("{EVIDENCE_ROOT}/manifest.json"),
         bytes: document::text(&value).into_bytes(),

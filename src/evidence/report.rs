@@ -6,8 +6,11 @@ use crate::machine::alignment;
 use crate::machine::document::EVIDENCE_ROOT;
 use crate::machine::event::{RunHalted, Signal};
 use crate::machine::gate;
+use crate::machine::guards;
+use crate::machine::integrity;
 use crate::machine::iteration::Iteration;
 use crate::machine::phuc;
+use crate::machine::progress;
 use crate::machine::run::RunState;
 use crate::model::certificate::{Certificate, CertificateKind};
 use crate::model::fraction::Fraction;
@@ -15,6 +18,8 @@ use crate::model::gate_report::GateReport;
 use crate::model::learnings::SpecVersion;
 use crate::model::rung;
 use crate::model::stop::{ExitStatus, StopReason};
+
+use super::cumulative;
 
 /// Digits of an average that does not terminate.
 const AVERAGE_PLACES: u32 = 12;
@@ -51,6 +56,19 @@ pub fn halting_report(state: &RunState) -> Option<Value> {
     {
         object.insert("operator_overrides".into(), json!(state.operator.overrides));
     }
+    if !state.began_before_replays()
+        && let Some(object) = report.as_object_mut()
+    {
+        if let Some(shown) = guards::shown(state) {
+            object.insert("proven".into(), json!(shown));
+            object.insert("not_proven".into(), json!(guards::DOES_NOT_PROVE));
+        }
+        object.insert("integrity".into(), json!(integrity::of(state)));
+        object.insert("checks_that_prove_nothing".into(), json!(integrity::proves_nothing(state)));
+    }
+    if let Some(scores) = cumulative::separate_scores(state) {
+        report["scores"] = scores;
+    }
     if state.spec() == SpecVersion::V2
         && let Some(object) = report.as_object_mut()
     {
@@ -78,9 +96,9 @@ fn add_spec_two(state: &RunState, object: &mut Map<String, Value>) {
 }
 
 fn distance_delta(state: &RunState) -> Option<String> {
-    let before = crate::model::northstar::distance(&state.metrics_at_baseline()).total?;
+    let before = progress::distance(state, &state.metrics_at_baseline())?;
     let last = state.iterations().rfind(|iteration| iteration.certificate.is_some())?;
-    let after = crate::model::northstar::distance(&state.metrics_at(last)).total?;
+    let after = progress::distance(state, &state.metrics_at(last))?;
     Some(after.checked_sub(before)?.to_decimal_text(AVERAGE_PLACES))
 }
 
@@ -171,6 +189,9 @@ pub fn exit_output(state: &RunState) -> Option<Value> {
         object.insert("contract_status".into(), json!(halted.status.contract_name()));
         object.insert("stop_reason".into(), json!(halted.stop_reason));
         object.insert("detail".into(), json!(halted.detail));
+        if let Some(scores) = cumulative::separate_scores(state) {
+            object.insert("scores".into(), scores);
+        }
     }
     Some(output)
 }
@@ -328,6 +349,14 @@ fn blocked(state: &RunState, halted: &RunHalted) -> Value {
         "iteration_at_detection": state.iteration_number(),
         "partial_results_path": EVIDENCE_ROOT,
     });
+    if let Some(partial) = last.and_then(|iteration| iteration.partial.as_ref()).filter(|_| halted.signal.is_some()) {
+        let dir = crate::machine::document::iteration_dir(partial.iteration);
+        output["partial_artifacts"] = json!({
+            "path": format!("{dir}/partial_artifacts.json"),
+            "files_changed": partial.changes.len(),
+            "unread": partial.unread,
+        });
+    }
     if state.spec() == SpecVersion::V2
         && let Some(object) = output.as_object_mut()
     {
@@ -354,6 +383,9 @@ pub fn next_actions(halted: &RunHalted) -> Vec<&'static str> {
             vec![
                 "`nightloop resume` goes on. (A scratch/STOP that no operator of nightloop wrote is removed by hand first.)",
             ]
+        }
+        StopReason::BackpressureSignal if halted.signal == Some(Signal::DependencyDown) => {
+            vec!["Bring back what `backpressure` in loop.yaml names, then run `nightloop resume`."]
         }
         StopReason::BackpressureSignal => vec!["Remove the cause of the stop, then run `nightloop resume`."],
         StopReason::NorthstarDrift => {

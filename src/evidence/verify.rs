@@ -16,6 +16,8 @@ use crate::machine::fold::{self, Stamped};
 use crate::machine::run::RunState;
 use crate::machine::step::{self, Input};
 use crate::model::digest::Digest;
+use crate::model::learnings::Shrunk;
+use crate::model::stop::ExitStatus;
 use crate::model::stop::StopReason;
 use crate::playbook;
 
@@ -161,6 +163,9 @@ fn limits_of_proof(state: &RunState, compared: bool, found: &mut Verification) {
             found.not_proven.push(note.to_owned());
         }
     }
+    if state.halt.as_ref().is_some_and(|halt| halt.status == ExitStatus::ExitConverged) {
+        found.not_proven.push("that the code does more than its checks ask".to_owned());
+    }
     if let Some(open) = held::not_held(&state.started.sandbox) {
         found.not_proven.push(format!("what commands did elsewhere: the sandbox did not hold {open}"));
     }
@@ -304,8 +309,15 @@ fn check_derived(state: &RunState, event: &Event) -> Result<(), String> {
         }
         Event::Iteration(IterationEvent::LearningsRecorded(recorded)) => {
             let accumulated = step::accumulate(state).ok_or("there is no certificate to learn from")?;
-            let same = accumulated.entry == recorded.entry && accumulated.review == recorded.review;
-            holds(same, "the entry does not follow from the facts")
+            let same = accumulated.entry == *recorded.entry && accumulated.review == recorded.review;
+            holds(same, "the entry does not follow from the facts")?;
+            if state.began_before_replays() {
+                return Ok(());
+            }
+            let learnt = state.learnings_with(&recorded.entry);
+            let shrunk = Shrunk { compaction: recorded.compaction, shortened: recorded.shortened };
+            let same = Digest::of(learnt.document.as_bytes()) == recorded.after && learnt.shrunk == shrunk;
+            holds(same, "what AGENTS.md should hold does not follow from the facts")
         }
         Event::Run(RunEvent::PlanWritten(written)) => {
             let plan = document::digest(&document::plan(state));

@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::fraction::Fraction;
 use crate::model::gate_report::{GateCheck, check};
-use crate::model::northstar;
 use crate::model::stop::{ForbiddenState, StopReason};
 
 use super::compose::DISTANCE_PLACES;
 
 use super::measure;
+use super::progress;
 use super::run::RunState;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,11 +35,8 @@ pub fn alignment(state: &RunState) -> Alignment {
     let before = state.metrics_at_baseline();
     let last = state.iterations().rfind(|iteration| iteration.certificate.is_some());
     let now = last.map_or_else(|| before.clone(), |last| state.metrics_at(last));
-    let (start, end) = (northstar::distance(&before).total, northstar::distance(&now).total);
-    let mut advanced: Vec<String> =
-        state.iterations().filter_map(|it| it.glow.as_ref()?.northstar_metric_advanced.clone()).collect();
-    advanced.sort();
-    advanced.dedup();
+    let (start, end) = (progress::distance(state, &before), progress::distance(state, &now));
+    let advanced = if state.began_before_replays() { by_score(state) } else { progress::of_run(state, &before, &now) };
     let drifts = matches!((start, end), (Some(start), Some(end)) if end > start);
     let all_met_at_start = !state.criteria.is_empty()
         && state.criteria.iter().all(|criterion| measure::was_met_at_baseline(state, &criterion.id));
@@ -49,7 +46,14 @@ pub fn alignment(state: &RunState) -> Alignment {
     } else if !advanced.is_empty() {
         (AlignmentStatus::Aligned, None)
     } else {
-        let known = all_met_at_start.then(|| "every criterion was already met when the run began".to_owned());
+        let arrived = matches!((start, end), (Some(start), Some(end)) if start.is_zero() && end.is_zero());
+        let known = if all_met_at_start {
+            Some("every criterion was already met when the run began".to_owned())
+        } else if arrived && !state.began_before_replays() {
+            Some("every metric was at its target from the start to the end".to_owned())
+        } else {
+            None
+        };
         (AlignmentStatus::Neutral, declared.filter(|reason| !reason.trim().is_empty()).or(known))
     };
     let text = |distance: Option<Fraction>| distance.map(|d| d.to_decimal_text(DISTANCE_PLACES));
@@ -60,6 +64,15 @@ pub fn alignment(state: &RunState) -> Alignment {
         northstar_distance_end: text(end),
         reason,
     }
+}
+
+/// The metrics that the scores named: how older runs said what they advanced.
+fn by_score(state: &RunState) -> Vec<String> {
+    let scores = state.iterations().filter_map(|it| it.glow.as_ref());
+    let mut named: Vec<String> = scores.filter_map(|glow| glow.northstar_metric_advanced.clone()).collect();
+    named.sort();
+    named.dedup();
+    named
 }
 
 pub(super) fn as_check(state: &RunState) -> GateCheck {

@@ -31,3 +31,13 @@ pub fn stops(state: &RunState, signal: Signal) -> bool {
         _ => state.halt.is_none(),
     }
 }
+
+/// Does a stop cut agents short whose changes nobody has looked at since?
+pub fn wants_partial(state: &RunState) -> bool {
+    let in_work = matches!(state.state, State::SpawnSubagent | State::CollectArtifacts);
+    let unseen = state.current.as_ref().is_some_and(|iteration| {
+        let seen = iteration.partial.as_ref().is_some_and(|partial| partial.resumes == state.resumes);
+        iteration.artifacts.is_none() && !iteration.calls.is_empty() && !seen
+    });
+    !state.began_before_replays() && in_work && unseen && must_stop(state)
+}

@@ -11,7 +11,7 @@ use crate::model::learnings::Link;
 use crate::model::learnings::{self, SpecVersion};
 use crate::model::report::Report;
 
-use super::event::{ChangeKind, Phase, Probe};
+use super::event::{ArtifactsPartial, ChangeKind, Phase, Probe};
 use super::iteration::Iteration;
 use super::run::RunState;
 
@@ -134,13 +134,29 @@ pub fn artifacts(iteration: &Iteration) -> Value {
     document
 }
 
-/// reports/ROLE.json.
+/// iter_N/partial_artifacts.json: what was changed when a stop came in the middle of the iteration.
+pub fn partial(partial: &ArtifactsPartial) -> Value {
+    let files = partial
+        .changes
+        .iter()
+        .map(|change| json!({"path": change.path, "sha256": change.sha256, "change": change.kind, "role": "log"}));
+    json!({
+        "iteration": partial.iteration,
+        "partial": true,
+        "resumes_before": partial.resumes,
+        "artifacts": files.collect::<Vec<_>>(),
+        "diff_sha256": partial.diff,
+        "unread": partial.unread,
+    })
+}
+
 /// A link to the iteration's list of artifacts.
 pub fn artifacts_link(iteration: &Iteration) -> Link {
     let path = format!("{}/artifacts.json", iteration_dir(iteration.number()));
     Link { path, sha256: digest(&artifacts(iteration)) }
 }
 
+/// reports/ROLE.json.
 pub fn report(report: &Report) -> String {
     text(&json!(report))
 }

@@ -1,27 +1,30 @@
 //! Builds the AGENTS.md entry and the GLOW score of an iteration, and answers the Socratic questions.
 //!
-//! Agents propose; this decides what each proposal is worth. A Lane A claim without an artifact that
-//! exists is demoted to C, and the demotion stays visible.
+//! Agents propose; this decides what each proposal is worth. A claim of Lane A or B without an artifact that the
+//! iteration touched or the output of one of its checks is demoted to C, and the demotion stays visible.
 
 use std::collections::BTreeSet;
 
 use crate::model::capsule;
 use crate::model::certificate::{Certificate, CertificateKind};
+use crate::model::digest::Digest;
 use crate::model::glow::{self, Glow};
 use crate::model::ids::Role;
 use crate::model::lane::Lane;
 use crate::model::learnings::{
     self, Claim, Entry, GlowLine, Link, Measures, NorthstarDirection, Operators, ResidualDirection, SpecVersion,
 };
-use crate::model::northstar::{self, Metric};
 use crate::model::report::ReportedClaim;
 
+use super::backing;
 use super::compose::DISTANCE_PLACES;
 use super::document;
 use super::event::{AgentEnd, Answer, Phase, Probe};
 use super::iteration::Iteration;
 use super::measure;
+use super::phuc;
 use super::playbook::Learned;
+use super::progress;
 use super::run::RunState;
 
 /// A score above this without a win is worth a warning.
@@ -44,8 +47,9 @@ pub fn accumulate(state: &RunState, iteration: &Iteration, certificate: &Certifi
     if let Some(operators) = &mut entry.operators {
         operators.compression = lines;
     }
+    let by_check = !state.began_before_replays() && progress::is_closer_by_check(state, iteration);
     let glow = glow::score(&glow::Facts {
-        sub_goal_done: part_done || sub_goal_done(iteration),
+        sub_goal_done: part_done || sub_goal_done(iteration) || by_check,
         ..glow_facts(state, iteration, certificate, &entry)
     });
     if state.spec() == SpecVersion::V2 {
@@ -74,10 +78,14 @@ fn build_entry(state: &RunState, iteration: &Iteration, certificate: &Certificat
         })
         .collect();
     let mut failed = engine_failures(state, iteration, certificate);
-    succeeded.extend(learned.succeeded);
-    failed.extend(learned.failed);
+    // What a playbook says in Lane A was its to prove when older runs were recorded, too.
+    let observed = |claim: Claim| if claim.lane == Lane::B { backed(state, claim) } else { claim };
+    succeeded.extend(learned.succeeded.into_iter().map(observed));
+    failed.extend(learned.failed.into_iter().map(observed));
     if let Some((report, links)) = iteration.skeptic(None) {
-        let resolve = |claim: &ReportedClaim| resolve_claim(claim, |path| links.get(path).copied());
+        let counts = |path: &str| state.began_before_replays() || backing::is_of_iteration(iteration, path);
+        let digest_of = |path: &str| links.get(path).copied().filter(|_| counts(path));
+        let resolve = |claim: &ReportedClaim| resolve_claim(state, claim, digest_of);
         succeeded.extend(report.succeeded.iter().map(resolve));
         failed.extend(report.failed.iter().map(resolve));
     }
@@ -95,6 +103,10 @@ fn build_entry(state: &RunState, iteration: &Iteration, certificate: &Certificat
 /// How many lines this entry adds to the section. The number itself takes no line of its own.
 fn lines_added(state: &RunState, entry: &Entry) -> i64 {
     let count = |text: String| i64::try_from(text.lines().count()).unwrap_or(i64::MAX);
+    if !state.began_before_replays() {
+        // A blank line stands before each entry. What older ones lose to it is in the compaction log.
+        return count(learnings::render_entry(&entry.without_operators(), state.spec())).saturating_add(1);
+    }
     let mut entries = state.entries();
     entries.push(entry.clone());
     let after = learnings::render_document(&state.learnings_header(), &entries, state.spec(), state.compacted_before);
@@ -110,16 +122,23 @@ fn tried(iteration: &Iteration) -> Vec<String> {
     ends.map(|call| format!("{}: {}", call.role, call.end.describe())).collect()
 }
 
-fn resolve_claim(claim: &ReportedClaim, digest_of: impl Fn(&str) -> Option<crate::model::digest::Digest>) -> Claim {
+fn resolve_claim(state: &RunState, claim: &ReportedClaim, digest_of: impl Fn(&str) -> Option<Digest>) -> Claim {
     let link =
         claim.artifact.as_ref().and_then(|path| digest_of(path).map(|sha256| Link { path: path.clone(), sha256 }));
-    let demoted = claim.lane == Lane::A && link.is_none();
-    Claim {
-        lane: if demoted { Lane::C } else { claim.lane },
-        text: clean(&claim.text),
-        link,
-        demoted_from: demoted.then_some(Lane::A),
+    backed(state, Claim { lane: claim.lane, text: clean(&claim.text), link, demoted_from: None })
+}
+
+/// The claim if an artifact backs it, or as the hypothesis that it is. Older runs believed an observation as it was.
+fn backed(state: &RunState, claim: Claim) -> Claim {
+    let needs_backing = match claim.lane {
+        Lane::A => true,
+        Lane::B => !state.began_before_replays(),
+        Lane::C => false,
+    };
+    if needs_backing && claim.link.is_none() {
+        return Claim { lane: Lane::C, demoted_from: Some(claim.lane), ..claim };
     }
+    claim
 }
 
 /// Agent text must not lean on a conversation that the next agent cannot see.
@@ -150,6 +169,9 @@ fn engine_failures(state: &RunState, iteration: &Iteration, certificate: &Certif
     }
     if let Some(why) = &iteration.residual_why_null {
         note(format!("the residual is null: {why}"));
+    }
+    if let Some(repeated) = phuc::repetition(state, iteration) {
+        note(repeated);
     }
     for tampering in measure::gate_tampering(state, iteration) {
         note(format!("GATE TAMPERING: {tampering}"));
@@ -193,18 +215,14 @@ fn measures(state: &RunState, iteration: &Iteration, certificate: &Certificate) 
 }
 
 fn northstar_movement(state: &RunState, iteration: &Iteration) -> (Option<String>, NorthstarDirection) {
-    let now = northstar::distance(&state.metrics_at(iteration)).total;
-    let before = northstar::distance(&metrics_before(state)).total;
+    let now = progress::distance(state, &state.metrics_at(iteration));
+    let before = progress::distance(state, &progress::metrics_before(state));
     let direction = match (before, now) {
         (Some(before), Some(now)) if now < before => NorthstarDirection::Improving,
         (Some(before), Some(now)) if now > before => NorthstarDirection::Drifting,
         _ => NorthstarDirection::Stable,
     };
     (now.map(|total| total.to_decimal_text(DISTANCE_PLACES)), direction)
-}
-
-fn metrics_before(state: &RunState) -> Vec<Metric> {
-    state.done.last().map_or_else(|| state.metrics_at_baseline(), |last| state.metrics_at(last))
 }
 
 fn open_questions(
@@ -275,9 +293,16 @@ fn glow_facts(state: &RunState, iteration: &Iteration, certificate: &Certificate
         .flat_map(|entry| entry.succeeded.iter().chain(&entry.failed))
         .map(|claim| claim.text.as_str())
         .collect();
-    let new_claims = entry.succeeded.iter().chain(&entry.failed).filter(|claim| !earlier.contains(claim.text.as_str()));
-    let linked =
-        by_check.first().or_else(|| state.criteria.first().map(|c| &c.id)).and_then(|id| state.linked_metric(id));
+    let new_claims: Vec<&Claim> = entry
+        .succeeded
+        .iter()
+        .chain(&entry.failed)
+        .filter(|claim| !earlier.contains(claim.text.as_str()))
+        .filter(|claim| state.began_before_replays() || !is_engine_fact(iteration, claim))
+        .collect();
+    let made: BTreeSet<_> = state.done.iter().filter_map(|it| it.artifacts.as_ref()).flat_map(|a| &a.changes).collect();
+    let files = u32::try_from(changes.iter().filter(|change| !made.contains(change)).count()).unwrap_or(u32::MAX);
+    let moved = progress::of_iteration(state, iteration, certificate, &by_check);
     glow::Facts {
         criteria_newly_true: by_check,
         previous_residual: state.previous_residual(),
@@ -289,31 +314,30 @@ fn glow_facts(state: &RunState, iteration: &Iteration, certificate: &Certificate
         )
         .unwrap_or(u32::MAX),
         artifacts_unhashed: 0,
-        claim_lanes: new_claims.map(|claim| claim.lane).collect(),
-        metric_moved: metric_moved(state, iteration),
-        linked_metric: linked,
+        files_changed: (!state.began_before_replays()).then_some(files),
+        claim_lanes: new_claims.iter().map(|claim| lane_learnt(state, claim, files)).collect(),
+        metric_moved: moved.measured,
+        residual_metric: moved.by_residual,
+        linked_metric: moved.linked,
         sub_goal_done: false,
     }
+}
+
+/// Is it the engine's own remark about the iteration, and nothing that was learnt in it?
+fn is_engine_fact(iteration: &Iteration, claim: &Claim) -> bool {
+    claim.link.as_ref() == Some(&document::artifacts_link(iteration))
+}
+
+/// What a claim is worth as learning: without an artifact, or from an iteration that changed nothing, a hypothesis.
+fn lane_learnt(state: &RunState, claim: &Claim, files_changed: u32) -> Lane {
+    let backed = state.began_before_replays() || (claim.link.is_some() && files_changed > 0);
+    if backed { claim.lane } else { Lane::C }
 }
 
 /// Did the Scout's sub-goal turn true by its check?
 fn sub_goal_done(iteration: &Iteration) -> bool {
     let passed = |phase| iteration.probe(phase, &Probe::SubGoal).map(|result| result.end.passed());
     passed(Phase::Scouted) == Some(false) && passed(Phase::Iteration) == Some(true)
-}
-
-/// A re-measured metric that came closer, if the total distance fell too.
-fn metric_moved(state: &RunState, iteration: &Iteration) -> Option<String> {
-    let before = metrics_before(state);
-    let now = state.metrics_at(iteration);
-    if northstar::distance(&now).total? >= northstar::distance(&before).total? {
-        return None;
-    }
-    let closer = before.iter().zip(&now).find(|(before, now)| {
-        let distance = |metric: &Metric| northstar::distance(std::slice::from_ref(metric)).total;
-        matches!((distance(before), distance(now)), (Some(b), Some(n)) if n < b)
-    });
-    closer.map(|(_, now)| now.id.clone())
 }
 
 fn socratic_review(
@@ -339,11 +363,7 @@ fn socratic_review(
             unlinked == 0,
             format!("{unlinked} without a link, {demoted} demoted to Lane C"),
         ),
-        answer(
-            "Are any Lane C entries being used as halt evidence?",
-            true,
-            "no: the certificate reads checks and resolved links only".to_owned(),
-        ),
+        lane_c_as_evidence(state, iteration, certificate),
         answer(
             "Did this iteration produce at least one artifact?",
             iteration.artifact_count() > 0,
@@ -369,8 +389,8 @@ fn socratic_review(
             ),
             answer(
                 "Are all six operator checks filled in?",
-                entry.operators.is_some(),
-                if entry.operators.is_some() { "yes" } else { "no" }.to_owned(),
+                entry.operators.as_ref().is_some_and(Operators::is_complete),
+                if entry.operators.as_ref().is_some_and(Operators::is_complete) { "yes" } else { "no" }.to_owned(),
             ),
             answer(
                 "Do the open questions give the next capsule a useful signal?",
@@ -381,3 +401,27 @@ fn socratic_review(
     }
     answers
 }
+
+/// Does the certificate rest on anything that is only guidance? A criterion that counts as met must have been seen by a
+/// check, or shown by an artifact.
+fn lane_c_as_evidence(state: &RunState, iteration: &Iteration, certificate: &Certificate) -> Answer {
+    let question = "Are any Lane C entries being used as halt evidence?".to_owned();
+    if state.began_before_replays() {
+        let answer = "no: the certificate reads checks and resolved links only".to_owned();
+        return Answer { question, answer, ok: true };
+    }
+    let met: Vec<_> = certificate.acceptance_criteria_checklist.iter().filter(|finding| finding.met).collect();
+    let by_check =
+        met.iter().filter(|f| iteration.probe(Phase::Iteration, &Probe::Criterion(f.id.clone())).is_some()).count();
+    let unbacked: Vec<&str> =
+        met.iter().filter(|finding| finding.evidence_link.is_none()).map(|finding| finding.id.as_str()).collect();
+    let answer = match (met.len(), unbacked.as_slice()) {
+        (0, _) => "no: no criterion counts as met".to_owned(),
+        (all, []) => format!("no: {by_check} criteria rest on a check's output, {} on an artifact", all - by_check),
+        (_, unbacked) => format!("yes: nothing but words backs {}", unbacked.join(", ")),
+    };
+    Answer { question, answer, ok: unbacked.is_empty() }
+}
+
+#[cfg(test)]
+mod tests;

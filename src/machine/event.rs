@@ -10,6 +10,7 @@
 mod call;
 mod family;
 mod git;
+mod guard;
 mod iteration;
 mod operator;
 mod probe;
@@ -25,6 +26,7 @@ use super::words::{Place, Told};
 pub use call::*;
 pub(crate) use family::family;
 pub use git::*;
+pub use guard::*;
 pub use iteration::*;
 pub use operator::*;
 pub use probe::*;
@@ -33,7 +35,11 @@ pub use work::WorkEvent;
 pub(crate) use work::work_event;
 
 /// Journals written by a newer reducer are not resumed.
-pub const REDUCER_VERSION: u32 = 5;
+pub const REDUCER_VERSION: u32 = 6;
+
+/// From this version on a run is judged by the rules that stand in the code without a condition. One that began before
+/// is judged by the rules it began with ([`RunState::began_before_replays`](super::run::RunState::began_before_replays)).
+pub const FIRST_WITH_REPLAYS: u32 = 6;
 
 /// Whose word an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 //!
 //! A journal whose events do not fit together is reported, not smoothed over.
 
+use crate::model::digest::Digest;
 use crate::model::loop_file;
 
 use super::event::{CallEvent, Event, RunEvent};
@@ -37,6 +38,9 @@ pub fn start(
     let Event::Run(RunEvent::RunStarted(started)) = &stamped.event else {
         return Err(misfit(stamped, "the first event must be run.started"));
     };
+    if started.declared_text.as_ref().is_some_and(|text| Digest::of(text.as_bytes()) != started.loop_sha256) {
+        return Err(misfit(stamped, "the text of the declaration is not the one that was declared"));
+    }
     let mut state = RunState::new(started.clone(), choose(started.declaration.playbook));
     keep_time(&mut state, stamped);
     state.next_seq = stamped.seq + 1;

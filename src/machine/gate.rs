@@ -2,6 +2,8 @@
 //!
 //! The gate reads facts that are already in the run. It never lowers a claim: an unmet target blocks.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::model::certificate::{self, Certificate, CertificateKind, Facts, certify};
@@ -13,15 +15,19 @@ use crate::model::stop::{ForbiddenState, StopReason};
 
 use super::alignment;
 use super::event::{Phase, Probe};
+use super::guards;
 use super::iteration::Iteration;
 use super::measure;
 use super::phuc;
+use super::replay::replayed;
 use super::run::RunState;
 
 /// How often the certificate is computed again on the frozen artifacts.
 pub const REPLAYS: u8 = 2;
 /// Restatements of the goal on which judged criteria are judged again for rung 65537.
 pub const PARAPHRASES: u8 = 5;
+/// How many of those must be in words of their own.
+const LEAST_RESTATED: usize = 3;
 
 /// The three vertices of the triangle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +72,7 @@ fn claim_checks(state: &RunState, iteration: &Iteration) -> Vec<GateCheck> {
     let valid = certificate.is_some_and(|c| c.kind.is_success() && c.residual.is_some());
     let declared = certificate.is_some_and(|c| state.certificates.contains(&c.kind));
     let tampering = measure::gate_tampering(state, iteration);
-    vec![
+    let mut checks = vec![
         check(
             "a success certificate with a decimal residual",
             None,
@@ -89,7 +95,11 @@ fn claim_checks(state: &RunState, iteration: &Iteration) -> Vec<GateCheck> {
             if tampering.is_empty() { "none".to_owned() } else { format!("GATE_TAMPERING: {}", tampering.join("; ")) },
             StopReason::InvariantViolation,
         ),
-    ]
+    ];
+    if !state.began_before_replays() {
+        checks.extend(guards::checks(state, iteration, &replayed(state)));
+    }
+    checks
 }
 
 fn local_checks(state: &RunState, iteration: &Iteration) -> Vec<GateCheck> {
@@ -224,6 +234,17 @@ fn stable_checks(state: &RunState, iteration: &Iteration) -> Vec<GateCheck> {
             StopReason::VerificationRungFailed,
         ),
     ];
+    if !state.began_before_replays() {
+        let history = state.residual_history();
+        let nulls = history.iter().filter(|residual| residual.is_none()).count();
+        checks.push(check(
+            "every residual of the run is a decimal",
+            rung,
+            nulls == 0,
+            format!("{nulls} of {} null", history.len()),
+            StopReason::NullZeroConfusion,
+        ));
+    }
     if state.spec() == SpecVersion::V2 {
         checks.push(
             check(
@@ -268,12 +289,19 @@ fn null_edge_sweep(state: &RunState, iteration: &Iteration) -> bool {
             residual,
             r_p: state.r_p(),
             verifiers_passed: 1,
+            against: None,
         })
         .kind
     };
     let both = [CertificateKind::Exact, CertificateKind::Converged];
-    let null =
-        certify(Facts { declared: &both, findings: &findings, residual: None, r_p: state.r_p(), verifiers_passed: 1 });
+    let null = certify(Facts {
+        declared: &both,
+        findings: &findings,
+        residual: None,
+        r_p: state.r_p(),
+        verifiers_passed: 1,
+        against: None,
+    });
     null.kind == CertificateKind::None
         && kind(&[], Some(Exact::ZERO)) == CertificateKind::None
         && kind(&unmet, Some(Exact::ZERO)) == CertificateKind::None
@@ -351,16 +379,45 @@ fn paraphrase_agreement(state: &RunState, iteration: &Iteration) -> (bool, Strin
         return (true, "no criterion is judged: checks do not read the goal".to_owned());
     }
     let Some(original) = iteration.certificate.as_ref() else { return (false, "no certificate".to_owned()) };
-    let same = (1..=PARAPHRASES)
-        .filter(|number| {
-            measure::certificate_of(state, iteration, Phase::Iteration, Some(*number)).kind == original.kind
-        })
-        .count();
+    let agrees =
+        |number: &u8| measure::certificate_of(state, iteration, Phase::Iteration, Some(*number)).kind == original.kind;
+    if !state.began_before_replays() {
+        return restated_agreement(state, iteration, agrees);
+    }
+    let same = (1..=PARAPHRASES).filter(agrees).count();
     (same == usize::from(PARAPHRASES), format!("{same} of {PARAPHRASES} agree"))
 }
 
-/// Checks whose output changed since the start although no file did.
+/// The judge says the goal in words of its own and judges by them. All its verdicts count; most of its words must be
+/// new, so that one phrase said twice refuses nobody and five copies of the goal are no second look.
+fn restated_agreement(state: &RunState, iteration: &Iteration, agrees: impl Fn(&u8) -> bool) -> (bool, String) {
+    let goal = normal(state.loop_file().goal.as_deref().unwrap_or_default());
+    let words = |number: u8| {
+        let restated = iteration.skeptic(Some(number)).and_then(|(report, _)| report.restated.as_deref());
+        normal(restated.unwrap_or_default())
+    };
+    let mut said = BTreeSet::from([String::new(), goal]);
+    let own = (1..=PARAPHRASES).filter(|number| said.insert(words(*number))).count();
+    let same = (1..=PARAPHRASES).filter(agrees).count();
+    let enough = same == usize::from(PARAPHRASES) && own >= LEAST_RESTATED;
+    (
+        enough,
+        format!("{same} of {PARAPHRASES} agree; {own} restated in words of their own, {LEAST_RESTATED} are needed"),
+    )
+}
+
+/// Letters and digits only: other blanks and dots are not other words.
+fn normal(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect::<Vec<_>>().join(" ")
+}
+
+/// Checks whose output changed since the start, and that not by the work.
 fn unexplained_drift(state: &RunState, iteration: &Iteration) -> Vec<String> {
+    if !state.began_before_replays() {
+        let probes = state.criteria.iter().map(|criterion| Probe::Criterion(criterion.id.clone()));
+        return probes.filter_map(|probe| guards::unexplained(state, iteration, &probe)).collect();
+    }
     let any_artifact = state.iterations().filter_map(|it| it.artifacts.as_ref()).any(|a| !a.changes.is_empty());
     if any_artifact {
         return Vec::new();

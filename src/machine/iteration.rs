@@ -13,7 +13,10 @@ use crate::model::purpose::Purpose;
 use crate::model::report::{Report, ScoutReport, SkepticReport, SolverReport};
 
 use super::call::Calls;
-use super::event::{Answer, ArtifactsCollected, IterationBegan, Phase, Probe, ProbeResult, ReportAccepted};
+use super::event::{
+    Answer, ArtifactsCollected, ArtifactsPartial, GuardsCompared, IterationBegan, Phase, Probe, ProbeResult,
+    ReportAccepted,
+};
 
 /// A report that was accepted, with what it cites.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +45,8 @@ pub struct Iteration {
     pub calls: Calls,
     pub reports: BTreeMap<String, AcceptedReport>,
     pub artifacts: Option<ArtifactsCollected>,
+    /// What was changed when the latest stop in the middle of it came.
+    pub partial: Option<ArtifactsPartial>,
     pub probes: BTreeMap<(Phase, Probe), ProbeResult>,
     /// `Some(None)`: measured, and it is null.
     pub residual: Option<Option<Residual>>,
@@ -54,9 +59,13 @@ pub struct Iteration {
     pub learnings_after: Option<Digest>,
     /// Set after the replays: artifacts that changed under them.
     pub frozen: Option<Vec<String>>,
+    /// Set before a success counts.
+    pub guards: Option<GuardsCompared>,
     pub gate: Option<GateReport>,
     /// The workspace before and after the critic looked at it.
     pub review_trees: (Option<Digest>, Option<Digest>),
+    /// Was the workspace looked at after the checks, where they write into it?
+    pub checked: bool,
     pub spend: IterationSpend,
 }
 
@@ -67,6 +76,7 @@ impl Iteration {
             calls: Calls::new(),
             reports: BTreeMap::new(),
             artifacts: None,
+            partial: None,
             probes: BTreeMap::new(),
             residual: None,
             residual_why_null: None,
@@ -77,8 +87,10 @@ impl Iteration {
             learnings_before: None,
             learnings_after: None,
             frozen: None,
+            guards: None,
             gate: None,
             review_trees: (None, None),
+            checked: false,
             spend: IterationSpend::default(),
         }
     }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::certificate::{self, Certificate, CertificateKind, Facts, Residual, certify};
+use crate::model::certificate::{self, Against, Certificate, CertificateKind, Facts, Residual, certify};
 use crate::model::criterion::{Criterion, Finding, Proof};
 use crate::model::decimal::Exact;
 use crate::model::decision::{Answer, GuardFile, Request};
@@ -13,6 +13,7 @@ use crate::model::ids::Role;
 use crate::model::learnings::Link;
 use crate::model::self_running::runs_by_itself;
 
+use super::backing;
 use super::document::check_output_path;
 use super::event::{ChangeKind, Phase, Probe, ProbeResult};
 use super::iteration::Iteration;
@@ -46,7 +47,7 @@ fn finding(
                 (result.end.passed(), link, result.end.describe())
             }
         },
-        Proof::Judged => judged(iteration, &criterion.id, paraphrase),
+        Proof::Judged => judged(state, iteration, &criterion.id, paraphrase),
         Proof::ExitGate | Proof::Items | Proof::Verified => state.playbook().way_out(state, iteration, phase),
     };
     let (met, why) = match tampered(state, iteration, &criterion.id) {
@@ -56,7 +57,7 @@ fn finding(
     Finding { id: criterion.id.clone(), criterion: criterion.text.clone(), met, evidence_link, why }
 }
 
-fn judged(iteration: &Iteration, id: &str, paraphrase: Option<u8>) -> (bool, Option<Link>, String) {
+fn judged(state: &RunState, iteration: &Iteration, id: &str, paraphrase: Option<u8>) -> (bool, Option<Link>, String) {
     let by_skeptic = iteration.skeptic(paraphrase).map(|(report, links)| (Role::Skeptic, &report.judged, links));
     let by_critic = || iteration.critique().map(|(report, accepted)| (Role::Critic, &report.judged, &accepted.links));
     let Some((judge, judged, links)) = by_skeptic.or_else(by_critic) else {
@@ -68,6 +69,7 @@ fn judged(iteration: &Iteration, id: &str, paraphrase: Option<u8>) -> (bool, Opt
     let link = judgement
         .artifact
         .as_ref()
+        .filter(|path| state.began_before_replays() || backing::is_of_run(state, path))
         .and_then(|path| links.get(path).map(|sha256| Link { path: path.clone(), sha256: *sha256 }));
     match (judgement.met, &link) {
         (true, None) => (false, None, "judged met, but no artifact backs it".to_owned()),
@@ -76,7 +78,11 @@ fn judged(iteration: &Iteration, id: &str, paraphrase: Option<u8>) -> (bool, Opt
 }
 
 /// Guards that were changed so that this criterion's green does not count.
+/// Only for runs from before guards were judged by replays (`guards`).
 fn tampered(state: &RunState, iteration: &Iteration, criterion: &str) -> Option<Vec<String>> {
+    if !state.began_before_replays() {
+        return None;
+    }
     let touched = iteration.artifacts.as_ref()?.guards_touched.get(criterion)?;
     let mut files = touched.script.clone();
     // Once green with its guards intact, a criterion may see its tests grow.
@@ -122,7 +128,7 @@ fn approved(state: &RunState, iteration: &Iteration, file: &str) -> bool {
 
 /// The files behind what [`gate_tampering`] finds, as they are now.
 pub fn tampered_files(state: &RunState, iteration: &Iteration) -> Vec<GuardFile> {
-    let green = state.criteria.iter().filter(|criterion| is_green(iteration, criterion));
+    let green = state.criteria.iter().filter(|criterion| is_green(state, iteration, criterion));
     let criteria = green.filter_map(|criterion| tampered(state, iteration, &criterion.id));
     let mut paths: Vec<String> = criteria.flatten().chain(touched_instruments(state, iteration)).collect();
     paths.sort();
@@ -138,10 +144,10 @@ fn touched_instruments(state: &RunState, iteration: &Iteration) -> Vec<String> {
 }
 
 /// Does its check pass, or its judge say so?
-fn is_green(iteration: &Iteration, criterion: &Criterion) -> bool {
+fn is_green(state: &RunState, iteration: &Iteration, criterion: &Criterion) -> bool {
     let probe = Probe::Criterion(criterion.id.clone());
     iteration.probe(Phase::Iteration, &probe).is_some_and(|result| result.end.passed())
-        || judged(iteration, &criterion.id, None).0
+        || judged(state, iteration, &criterion.id, None).0
 }
 
 /// Criteria that are green although what guards them was changed, and instruments that were changed.
@@ -149,7 +155,7 @@ pub fn gate_tampering(state: &RunState, iteration: &Iteration) -> Vec<String> {
     let mut found: Vec<String> = state
         .criteria
         .iter()
-        .filter(|criterion| is_green(iteration, criterion))
+        .filter(|criterion| is_green(state, iteration, criterion))
         .filter_map(|criterion| {
             tampered(state, iteration, &criterion.id).map(|files| format!("{} ({})", criterion.id, files.join(", ")))
         })
@@ -207,13 +213,17 @@ pub fn residual(
 }
 
 fn residual_from_command(result: Option<&ProbeResult>) -> Result<Residual, String> {
+    residual_of(result).map(|value| Residual { value, unmet_of: None })
+}
+
+/// The number that a residual command printed, or why there is none.
+pub fn residual_of(result: Option<&ProbeResult>) -> Result<Exact, String> {
     let result = result.ok_or("the residual command did not run")?;
     if !result.end.passed() {
         return Err(format!("the residual command failed: {}", result.end.describe()));
     }
     let line = result.last_line.as_deref().ok_or("the residual command printed nothing")?;
-    let value = Exact::parse(line).map_err(|e| format!("the residual command printed `{line}`: {e}"))?;
-    Ok(Residual { value, unmet_of: None })
+    Exact::parse(line).map_err(|e| format!("the residual command printed `{line}`: {e}"))
 }
 
 /// Executed verifiers that exited 0: checks, and the residual command.
@@ -239,13 +249,32 @@ pub fn certificate_of(state: &RunState, iteration: &Iteration, phase: Phase, par
     let measured = residual(state, &findings, iteration.probe(phase, &Probe::Residual));
     // Where there is an exit gate it is the only way out: a value score, however high, is one judge's word.
     let declared = if has_shut_gate(state, &findings) { &[][..] } else { &state.certificates };
+    let against = (!state.began_before_replays()).then(|| against(state, &findings));
     certify(Facts {
         declared,
         findings: &findings,
         residual: measured.ok().map(|residual| residual.value),
         r_p: state.r_p(),
         verifiers_passed: verifiers_passed(state, iteration, phase),
+        against: against.as_ref(),
     })
+}
+
+/// What speaks against CONVERGED.
+fn against(state: &RunState, findings: &[Finding]) -> Against {
+    let is_judged = |id: &str| state.criteria.iter().any(|criterion| criterion.id == id && criterion.is_judged());
+    let ids = |wanted: &dyn Fn(&str) -> bool| -> Vec<String> {
+        let unmet = findings.iter().filter(|finding| !finding.met && wanted(&finding.id));
+        unmet.map(|finding| finding.id.clone()).collect()
+    };
+    Against { unmet_checks: ids(&|id| !is_judged(id)), broken: ids(&|id| was_ever_met(state, id)) }
+}
+
+/// Was this criterion met at the start, or at the end of any earlier iteration?
+fn was_ever_met(state: &RunState, criterion: &str) -> bool {
+    let checklists = state.done.iter().filter_map(|done| done.certificate.as_ref());
+    let mut findings = checklists.flat_map(|certificate| &certificate.acceptance_criteria_checklist);
+    was_met_at_baseline(state, criterion) || findings.any(|finding| finding.met && finding.id == criterion)
 }
 
 /// The certificate of the iteration: divergence first, then success, then the last iteration's TIMEOUT.

@@ -8,6 +8,7 @@
 //! * [`fold::apply`] folds an event into [`run::RunState`]. The engine, `verify`, and every reader use it.
 
 pub mod alignment;
+pub mod backing;
 pub mod batch;
 pub mod call;
 pub mod claim;
@@ -20,7 +21,9 @@ mod family;
 pub mod fold;
 pub mod forbidden;
 pub mod gate;
+pub mod guards;
 pub mod halt;
+pub mod integrity;
 pub mod iteration;
 pub mod ledger;
 pub mod legal;
@@ -30,6 +33,8 @@ pub mod open;
 pub mod operator;
 pub mod phuc;
 pub mod playbook;
+pub mod progress;
+pub mod replay;
 pub mod repository;
 pub mod run;
 pub mod state;

@@ -1,6 +1,5 @@
 //! What to do in a state. Depends on the state alone, so a resumed run needs no special path.
 
-use crate::model::criterion::Proof;
 use crate::model::decision::{MAX_DECISIONS, Mode};
 use crate::model::ids::Role;
 use crate::model::learnings::SpecVersion;
@@ -10,7 +9,9 @@ use super::call::CallTodo;
 use super::claim;
 use super::event::{AgentEnd, Phase, Probe, Signal, TreePurpose};
 use super::gate;
+use super::guards;
 use super::iteration::Iteration;
+use super::replay::{metric_probes, replay_probes, replayed};
 use super::run::RunState;
 use super::state::State;
 use super::todo::Todo;
@@ -19,6 +20,9 @@ use super::todo::Todo;
 pub fn next(state: &RunState) -> Todo {
     if state.halt.is_some() {
         return Todo::Finished;
+    }
+    if claim::wants_partial(state) {
+        return Todo::CollectPartial;
     }
     if claim::must_stop(state) || state.operator.quit().is_some() {
         return Todo::Proceed;
@@ -72,11 +76,15 @@ fn next_in_dream(state: &RunState) -> Todo {
     if let Some(todo) = next_in_call(state).or_else(|| state.playbook().prepare(state)) {
         return todo;
     }
+    if let Some(probe) = baseline_probes(state).into_iter().find(|probe| !state.baseline.probes.contains_key(probe)) {
+        return Todo::RunProbe(Phase::Baseline, probe);
+    }
+    // What the checks themselves write is no work of an agent.
     if state.baseline.tree.is_none() {
         return Todo::TakeTree(TreePurpose::Baseline);
     }
-    if let Some(probe) = baseline_probes(state).into_iter().find(|probe| !state.baseline.probes.contains_key(probe)) {
-        return Todo::RunProbe(Phase::Baseline, probe);
+    if let Some(probe) = empty_probes(state).into_iter().find(|probe| !state.baseline.empty.contains_key(probe)) {
+        return Todo::RunProbe(Phase::Empty, probe);
     }
     if state.baseline.residual.is_some() && state.plan.is_none() { Todo::WritePlan } else { Todo::Proceed }
 }
@@ -160,6 +168,10 @@ fn next_in_check(state: &RunState) -> Todo {
     if let Some(probe) = iteration_probes(state, iteration).into_iter().find(missing) {
         return Todo::RunProbe(Phase::Iteration, probe);
     }
+    // Where checks see the workspace itself, what they wrote is theirs, and not what the next agent did.
+    if !state.began_before_replays() && !state.started.overlays && !iteration.checked {
+        return Todo::TakeTree(TreePurpose::AfterChecks);
+    }
     state.playbook().review(state, iteration).unwrap_or(Todo::Proceed)
 }
 
@@ -177,6 +189,13 @@ fn next_in_budget(state: &RunState) -> Todo {
         if let Some(probe) = replayed(state).into_iter().find(missing) {
             return Todo::RunProbe(phase, probe);
         }
+    }
+    // A trial, and what a person says of it, come before the last look: what they saw is what is certified.
+    if let Some(todo) = guards::next(state, iteration, &replayed(state)) {
+        return todo;
+    }
+    if guards::ask(state, iteration, &replayed(state)).is_some() {
+        return Todo::Proceed;
     }
     if iteration.frozen.is_none() {
         return Todo::TakeTree(TreePurpose::Frozen);
@@ -209,29 +228,12 @@ fn needs_paraphrases(state: &RunState) -> bool {
         && state.criteria.iter().any(|criterion| criterion.is_judged())
 }
 
-/// Checks and the residual command: what a certificate rests on.
-fn replay_probes(state: &RunState) -> Vec<Probe> {
-    let checks = state.criteria.iter().filter(|c| matches!(c.proof, Proof::Check { .. }));
-    let mut probes: Vec<_> = checks.map(|criterion| Probe::Criterion(criterion.id.clone())).collect();
-    if state.loop_file().residual.as_ref().is_some_and(|residual| residual.command.is_some()) {
-        probes.push(Probe::Residual);
-    }
-    probes
-}
-
-/// What a replay runs: what the certificate rests on, and what the playbook adds.
-fn replayed(state: &RunState) -> Vec<Probe> {
-    let mut probes = replay_probes(state);
-    probes.extend(state.playbook().probes(state, None));
-    probes
-}
-
-fn metric_probes(state: &RunState) -> Vec<Probe> {
-    if state.spec() == SpecVersion::V1 {
+/// Checks that are tried without any file, where that can be done: once, before anything is spent.
+fn empty_probes(state: &RunState) -> Vec<Probe> {
+    if state.began_before_replays() || !state.started.overlays {
         return Vec::new();
     }
-    let measured = state.loop_file().northstar.iter().flat_map(|northstar| northstar.measure.keys());
-    measured.map(|id| Probe::Metric(id.clone())).collect()
+    replay_probes(state).into_iter().filter(|probe| matches!(probe, Probe::Criterion(_))).collect()
 }
 
 fn baseline_probes(state: &RunState) -> Vec<Probe> {

@@ -1,7 +1,10 @@
 //! The Phuc Test: does the loop remember, reflect, care, adapt and choose growth?
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
+use crate::model::digest::Digest;
 use crate::model::gate_report::{GateCheck, check};
 use crate::model::learnings::ResidualDirection;
 use crate::model::rung::Rung;
@@ -31,7 +34,7 @@ pub fn phuc_test(state: &RunState, rung_achieved: Option<Rung>) -> PhucTest {
     let condition_3_care = any && iterations.iter().all(|iteration| !iteration.began.bleeds);
     let condition_4_adaptation = any
         && iterations.iter().all(|iteration| iteration.began.carries_questions)
-        && repeated_failure(state).is_none();
+        && repeats_failures(state).is_none();
     let condition_5_growth = rung_achieved.is_some_and(|rung| rung >= state.rung_target());
     PhucTest {
         condition_1_history,
@@ -53,7 +56,67 @@ fn reflects(iteration: &Iteration) -> bool {
     })
 }
 
-/// An iteration that tried again, word for word, what had not helped before.
+/// A change that was made again as often as this after its first repetition was told shows that nobody listens.
+const MOST_REPETITIONS_AFTER_TOLD: usize = 2;
+
+/// What an iteration changed, as one digest; `None`: nothing.
+fn change_of(iteration: &Iteration) -> Option<Digest> {
+    let changes = &iteration.artifacts.as_ref()?.changes;
+    let mut lines: Vec<String> = changes
+        .iter()
+        .map(|change| {
+            let now = change.sha256.map_or_else(|| "gone".to_owned(), |sha256| sha256.to_string());
+            format!("{now} {}\n", change.path)
+        })
+        .collect();
+    lines.sort();
+    (!lines.is_empty()).then(|| Digest::of(lines.concat().as_bytes()))
+}
+
+/// Did it help? Not known is no.
+fn improved(iteration: &Iteration) -> bool {
+    let entry = iteration.entry.as_ref();
+    entry.is_some_and(|entry| entry.measures.residual_direction == ResidualDirection::Improving)
+}
+
+/// The iteration made a change that an earlier one had made in vain: in words, for its entry and for the next Scout.
+pub fn repetition(state: &RunState, iteration: &Iteration) -> Option<String> {
+    if state.began_before_replays() {
+        return None;
+    }
+    let change = change_of(iteration)?;
+    let number = iteration.number();
+    let earlier = state.iterations().filter(|it| it.number() < number && !improved(it));
+    let first = earlier.into_iter().find(|it| change_of(it) == Some(change))?.number();
+    Some(format!(
+        "REPETITION: iteration {number} made the same change as iteration {first}, whose residual did not improve: \
+         do something else"
+    ))
+}
+
+/// Iterations that made one change again and again although each had been told that it had not helped. `None`: no such.
+fn insists(state: &RunState) -> Option<(u32, u32)> {
+    let mut made: BTreeMap<Digest, Vec<u32>> = BTreeMap::new();
+    for iteration in state.recorded() {
+        let Some(change) = change_of(iteration) else { continue };
+        let times = made.entry(change).or_default();
+        // The one that helps may be the same as one that did not: what it stood on was another.
+        if !improved(iteration) {
+            times.push(iteration.number());
+        }
+    }
+    // The first one, the repetition that was told, and those after it.
+    let too_often = |times: &&Vec<u32>| times.len() >= 2 + MOST_REPETITIONS_AFTER_TOLD;
+    let times = made.values().find(too_often)?;
+    Some((*times.first()?, *times.last()?))
+}
+
+/// What speaks against adaptation, by the rules that the run began with.
+fn repeats_failures(state: &RunState) -> Option<(u32, u32)> {
+    if state.began_before_replays() { repeated_failure(state) } else { insists(state) }
+}
+
+/// An iteration that tried again, word for word, what had not helped before: the rule of older runs.
 fn repeated_failure(state: &RunState) -> Option<(u32, u32)> {
     let normal = |tried: &[String]| -> Vec<String> {
         let mut lines: Vec<_> =
@@ -78,7 +141,7 @@ fn repeated_failure(state: &RunState) -> Option<(u32, u32)> {
 
 pub(super) fn checks(state: &RunState, rung_achieved: Option<Rung>) -> Vec<GateCheck> {
     let test = phuc_test(state, rung_achieved);
-    let repeated = repeated_failure(state).map_or_else(
+    let repeated = repeats_failures(state).map_or_else(
         || "learnings reach the next capsule".to_owned(),
         |(a, b)| format!("iteration {b} repeats iteration {a}"),
     );

@@ -171,8 +171,16 @@ pub trait Playbook: Sync {
     fn verifiers(&self, _run: &RunState, phase: Phase) -> (Vec<Probe>, Phase) {
         (Vec::new(), phase)
     }
+    /// The latest iteration whose judges a success stands on: later ones are compared with them.
+    fn trusted_iteration(&self, _run: &RunState) -> Option<u32> {
+        None
+    }
     /// Does the work bring its own tests? Then tests that were added since a criterion was last met are no tampering.
     fn brings_tests(&self) -> bool {
+        false
+    }
+    /// Are its agents told skills?
+    fn tells_skills(&self) -> bool {
         false
     }
     /// What an iteration taught.

@@ -8,7 +8,7 @@ use crate::model::criterion::Criterion;
 use crate::model::decimal::Exact;
 use crate::model::digest::Digest;
 use crate::model::ids::RunId;
-use crate::model::learnings::{self, SpecVersion};
+use crate::model::learnings::{self, Shrunk, SpecVersion};
 use crate::model::loop_file::LoopFile;
 use crate::model::northstar::{self, Metric};
 use crate::model::purpose::{self, Purpose};
@@ -16,7 +16,8 @@ use crate::model::rung::{self, Rung};
 
 use super::call::{CallState, CallSummary, MAX_DENIED, MAX_DENIED_IN_A_ROW};
 use super::event::{
-    BackpressureSeen, BudgetCut, Event, NorthstarRead, Phase, Probe, ProbeResult, RateLeft, RunHalted, RunStarted,
+    BackpressureSeen, BudgetCut, Event, FIRST_WITH_REPLAYS, MemoryFound, NorthstarRead, Phase, Probe, ProbeResult,
+    RateLeft, RunHalted, RunStarted,
 };
 use super::iteration::{Iteration, call_key};
 use super::ledger::Ledger;
@@ -32,6 +33,8 @@ pub struct Baseline {
     pub tree: Option<Digest>,
     pub probes: BTreeMap<Probe, ProbeResult>,
     pub residual: Option<Option<Residual>>,
+    /// Which probes pass in a workspace without any file.
+    pub empty: BTreeMap<Probe, bool>,
 }
 
 /// Where in time the fold stands.
@@ -50,6 +53,14 @@ pub struct Denials {
     pub total: u64,
     /// How many there were when a person last said how to go on.
     pub excused: u64,
+}
+
+/// The run's section of AGENTS.md with an entry more.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Learnt {
+    pub document: String,
+    pub compacted_before: Option<u32>,
+    pub shrunk: Shrunk,
 }
 
 /// One run.
@@ -76,8 +87,16 @@ pub struct RunState {
     /// The workspace after the latest iteration, else the baseline.
     pub tree: Option<Digest>,
     pub learnings_sha256: Option<Digest>,
+    /// What it could remember when it began.
+    pub found: Option<MemoryFound>,
+    /// AGENTS.md but for what stands in this run's block, as last known: a blob.
+    pub frame: Option<Digest>,
+    /// What AGENTS.md holds of this run, within its bound.
+    pub memory: learnings::Memory,
     pub compacted_before: Option<u32>,
     pub compactions: Vec<learnings::CompactionLog>,
+    /// Entries that do not stand whole in AGENTS.md.
+    pub shortened: Vec<learnings::Shortened>,
     pub spent: Spent,
     pub ledger: Ledger,
     /// What the server of the latest reply said is left of its rate limits.
@@ -125,8 +144,12 @@ impl RunState {
             done: Vec::new(),
             tree: None,
             learnings_sha256: None,
+            found: None,
+            frame: None,
+            memory: learnings::Memory::default(),
             compacted_before: None,
             compactions: Vec::new(),
+            shortened: Vec::new(),
             spent: Spent { cost_usd: Some(Exact::ZERO), ..Spent::default() },
             ledger: Ledger::default(),
             rate: None,
@@ -219,6 +242,12 @@ impl RunState {
         &self.started.declaration
     }
 
+    /// Did it begin under the rules from before guards were judged by replays? Then those rules judge it to its end, so
+    /// that what was recorded is decided again as it was.
+    pub fn began_before_replays(&self) -> bool {
+        self.started.reducer_version < FIRST_WITH_REPLAYS
+    }
+
     pub fn budget(&self) -> &Effective {
         &self.started.budget
     }
@@ -232,6 +261,9 @@ impl RunState {
     }
 
     pub fn rung_target(&self) -> Rung {
+        if self.began_before_replays() {
+            return self.loop_file().rung_target_before_replays();
+        }
         self.loop_file().rung_target()
     }
 
@@ -293,7 +325,7 @@ impl RunState {
     }
 
     /// What the playbook measures by itself.
-    fn own_metric(&self, probe: &Probe, iteration: Option<u32>) -> Option<String> {
+    pub(super) fn own_metric(&self, probe: &Probe, iteration: Option<u32>) -> Option<String> {
         match probe {
             Probe::Metric(id) => self.playbook().metric(self, id, iteration),
             _ => None,
@@ -328,15 +360,42 @@ impl RunState {
         }
     }
 
+    /// What the section comes to with one entry more, and what had to shrink for it.
+    pub fn learnings_with(&self, entry: &learnings::Entry) -> Learnt {
+        if !self.began_before_replays() {
+            let mut memory = self.memory.clone();
+            let header = self.learnings_header();
+            let shrunk = memory.push(entry, &header, self.spec());
+            let document = memory.render(&header, self.spec());
+            return Learnt { document, compacted_before: None, shrunk };
+        }
+        let (header, spec) = (self.learnings_header(), self.spec());
+        let mut entries = self.entries();
+        entries.push(entry.clone());
+        let compacted_before = learnings::compaction_point(&header, &entries, spec);
+        let newly = compacted_before.filter(|point| self.compacted_before != Some(*point));
+        let compaction = newly.and_then(|point| learnings::compaction_log(&header, &entries, spec, point));
+        let document = learnings::render_document(&header, &entries, spec, compacted_before);
+        Learnt { document, compacted_before, shrunk: Shrunk { compaction, shortened: None } }
+    }
+
     /// The run's section of AGENTS.md as it must stand now.
     pub fn learnings_document(&self) -> String {
+        if !self.began_before_replays() {
+            return self.memory.render(&self.learnings_header(), self.spec());
+        }
         learnings::render_document(&self.learnings_header(), &self.entries(), self.spec(), self.compacted_before)
     }
 
-    /// The metric a criterion serves: as declared, else the first one.
+    /// The metrics a criterion serves: as declared, else the first one.
+    pub fn linked_metrics(&self, criterion: &str) -> Vec<String> {
+        let declared = self.loop_file().northstar.as_ref().and_then(|n| n.links.get(criterion));
+        let first = || self.northstar.as_ref()?.metrics.first().map(|metric| metric.id.clone());
+        declared.filter(|metrics| !metrics.is_empty()).cloned().unwrap_or_else(|| first().into_iter().collect())
+    }
+
     pub fn linked_metric(&self, criterion: &str) -> Option<String> {
-        let declared = self.loop_file().northstar.as_ref().and_then(|n| n.links.get(criterion)?.first().cloned());
-        declared.or_else(|| self.northstar.as_ref()?.metrics.first().map(|metric| metric.id.clone()))
+        self.linked_metrics(criterion).into_iter().next()
     }
 }
 

@@ -5,7 +5,8 @@
 use crate::model::budget;
 use crate::model::certificate::CertificateKind;
 use crate::model::decision::{MAX_DECISIONS, Mode, Request};
-use crate::model::learnings::SpecVersion;
+use crate::model::feasible::{self, Obstacle};
+use crate::model::learnings::{self, SpecVersion};
 use crate::model::northstar;
 use crate::model::stop::{ExitStatus, ForbiddenState, StopReason};
 
@@ -18,10 +19,13 @@ use super::event::{
 use super::failure;
 use super::forbidden;
 use super::gate;
+use super::guards;
 use super::halt::{halt, over_budget};
 use super::iteration::Iteration;
 use super::legal::legal;
 use super::measure;
+use super::progress;
+use super::replay::replayed;
 use super::run::RunState;
 use super::state::State;
 
@@ -147,7 +151,22 @@ fn missing_inputs(state: &RunState) -> Vec<(&'static str, StopReason)> {
     if state.spec() == SpecVersion::V2 && !(northstar_ok && comparable) {
         missing.push(("northstar", StopReason::NorthstarMissing));
     }
+    if missing.is_empty()
+        && let Some(obstacle) = fatal_obstacle(state)
+        && let Some(reason) = obstacle.fatal
+    {
+        missing.push((obstacle.key, reason));
+    }
     missing
+}
+
+/// Why no run of this declaration can succeed.
+fn fatal_obstacle(state: &RunState) -> Option<Obstacle> {
+    if state.began_before_replays() {
+        return None;
+    }
+    let metrics = state.northstar.as_ref().map(|read| read.metrics.as_slice()).unwrap_or_default();
+    feasible::obstacles(state.loop_file(), metrics).into_iter().find(|obstacle| obstacle.fatal.is_some())
 }
 
 fn decide_null_check(state: &RunState) -> Vec<Event> {
@@ -159,6 +178,10 @@ fn decide_null_check(state: &RunState) -> Vec<Event> {
         events.extend(enter(state, State::DreamGoal, "inputs, certificates and Northstar are there"));
         return events;
     };
+    if let Some(obstacle) = fatal_obstacle(state).filter(|obstacle| names == [obstacle.key]) {
+        let detail = format!("{}: {}", obstacle.message, obstacle.hint);
+        return vec![checked, halt(state, ExitStatus::ExitNeedInfo, *reason, detail).into()];
+    }
     let problem = state.northstar.as_ref().and_then(|n| n.problem.clone());
     let detail = match problem {
         Some(problem) if names.iter().any(|name| name == "northstar") => {
@@ -264,12 +287,26 @@ fn certify_iteration(state: &RunState, iteration: &Iteration) -> Vec<Event> {
 
 fn decide_check(state: &RunState) -> Vec<Event> {
     let Some(iteration) = &state.current else { return Vec::new() };
-    if let Some(asked) = ask_about_tampering(state, iteration) {
+    if let Some(asked) = ask_about_learnings(state, iteration).or_else(|| ask_about_tampering(state, iteration)) {
         return vec![asked];
     }
     let mut events = certify_iteration(state, iteration);
     events.extend(enter(state, State::AccumulateLearnings, "the certificate is issued"));
     events
+}
+
+/// Where nothing keeps agents from AGENTS.md, a change of the owner's words may be anybody's: the owner says.
+fn ask_about_learnings(state: &RunState, iteration: &Iteration) -> Option<Event> {
+    let aside = iteration.artifacts.as_ref()?.learnings_aside?;
+    let operator = &state.operator;
+    let request = Request::Refinement { path: learnings::FILE.into(), before: aside.put_back, after: aside.found };
+    let asked = operator.decisions.iter().any(|decision| decision.request == request);
+    if operator.patience.mode == Mode::Stop || asked || operator.decisions.len() >= MAX_DECISIONS {
+        return None;
+    }
+    let why = "AGENTS.md was changed outside of the generated blocks while agents ran, and nothing kept them from it: \
+               the change is set aside until its owner approves it";
+    Some(DecisionAsked { id: operator.next_id(), request, why: why.to_owned(), asked_by: None }.into())
 }
 
 /// Where people are waited for, one may say that a changed guard is as it should be.
@@ -288,10 +325,11 @@ fn ask_about_tampering(state: &RunState, iteration: &Iteration) -> Option<Event>
         return None;
     }
     let files = measure::tampered_files(state, iteration);
+    let (diff, trials) = (None, Vec::new());
     Some(
         DecisionAsked {
             id: operator.next_id(),
-            request: Request::Tampering { iteration: number, findings, files },
+            request: Request::Tampering { iteration: number, findings, files, diff, trials },
             why: "the iteration that turned a criterion green also changed what its check depends on".to_owned(),
             asked_by: None,
         }
@@ -315,7 +353,7 @@ fn decide_glow(state: &RunState) -> Vec<Event> {
 pub fn distance_drifts(state: &RunState) -> bool {
     let window = usize::try_from(state.limits.northstar_drift_window).unwrap_or(usize::MAX);
     let measured = state.iterations().filter(|it| it.certificate.is_some());
-    let distances: Vec<_> = measured.map(|it| northstar::distance(&state.metrics_at(it)).total).collect();
+    let distances: Vec<_> = measured.map(|it| progress::distance(state, &state.metrics_at(it))).collect();
     distances.len() >= window
         && distances[distances.len() - window..]
             .windows(2)
@@ -363,6 +401,9 @@ fn exhausted(state: &RunState) -> Option<budget::Exhausted> {
 
 fn decide_claim(state: &RunState, iteration: &Iteration, kind: CertificateKind) -> Vec<Event> {
     let Some(gate) = &iteration.gate else {
+        if let Some(asked) = guards::ask(state, iteration, &replayed(state)) {
+            return vec![asked];
+        }
         // A sweep that the budget cut says nothing about the claim.
         if super::next::paraphrases_missing(state, iteration)
             && let Some(exhausted) = exhausted(state)

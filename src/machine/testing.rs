@@ -65,6 +65,10 @@ pub struct World {
     pub drifted: &'static [&'static str],
     /// Do the checks pass in replays of the certificate?
     pub replays: bool,
+    /// What judges the work is found to be otherwise.
+    pub guards: fn(&mut GuardsCompared),
+    /// Do green checks pass against this tree?
+    pub trial: fn(Phase) -> bool,
     /// What is wrong with NORTHSTAR.md.
     pub northstar_problem: Option<&'static str>,
 }
@@ -79,6 +83,8 @@ pub const GREEN: World = World {
     artifacts: |_| (),
     drifted: &[],
     replays: true,
+    guards: |_| (),
+    trial: |phase| phase.should_pass() != Some(false) && !matches!(phase, Phase::CanaryAtStart),
     northstar_problem: None,
 };
 
@@ -107,7 +113,10 @@ impl Sim {
             loop_sha256: Digest::of(b"loop"),
             budget: budget::effective(&declaration.budget, declaration.profile),
             declaration: Box::new(declaration),
+            declared_text: None,
             sandbox: "none".into(),
+            overlays: true,
+            unaccepted: Vec::new(),
             remembered: Vec::new(),
             warnings: Vec::new(),
             patience,
@@ -257,6 +266,10 @@ impl Sim {
             // A call that was cut off, e.g. by a crash: it is taken up where it was.
             Todo::Call(CallTodo::Ask) => self.report(solved(iteration)),
             Todo::Call(CallTodo::End(end)) => self.finish_call(end),
+            Todo::CollectPartial => {
+                let (changes, resumes) = (Vec::new(), self.run.resumes);
+                self.record(ArtifactsPartial { iteration, resumes, changes, diff: None, unread: None });
+            }
             Todo::CollectArtifacts => {
                 let mut collected = collected(iteration);
                 if !world.changes {
@@ -264,6 +277,11 @@ impl Sim {
                 }
                 (world.artifacts)(&mut collected);
                 self.record(collected);
+            }
+            Todo::CompareGuards => {
+                let mut compared = compared(iteration);
+                (world.guards)(&mut compared);
+                self.record(compared);
             }
             Todo::WriteLearnings => self.write_learnings(),
             other => panic!("nobody here does this: {other:?}"),
@@ -296,12 +314,15 @@ impl Sim {
         self.record(GlowScored { iteration, glow: learned.glow });
         self.record(LearningsRecorded {
             iteration,
-            entry: learned.entry,
+            entry: Box::new(learned.entry),
             review: learned.review,
             before,
             after: Digest::of(format!("entry {iteration}").as_bytes()),
             compacted_before: None,
             compaction: None,
+            shortened: None,
+            frame: None,
+            aside: None,
         });
     }
 }
@@ -332,12 +353,14 @@ impl World {
         let started = phase != Phase::Baseline;
         match probe {
             Probe::Metric(_) => printed(at(self.metric, iteration + u32::from(started))),
-            Probe::Residual if started => printed(at(self.residuals, iteration)),
+            Probe::Residual if started && phase != Phase::Reverted => printed(at(self.residuals, iteration)),
             Probe::Residual => printed("1"),
             _ => {
                 let green = started && self.green_from.is_some_and(|from| iteration >= from);
                 let replayed = !matches!(phase, Phase::Replay(_)) || self.replays;
-                result(green && replayed)
+                let passes = green && replayed && (self.trial)(phase);
+                let shown = matches!(phase, Phase::Canary | Phase::CanaryAtStart).then_some(!passes);
+                ProbeResult { canary_shown: shown, ..result(passes) }
             }
         }
     }
@@ -381,7 +404,29 @@ pub fn collected(iteration: u32) -> ArtifactsCollected {
         guards_touched: BTreeMap::new(),
         instruments_touched: Vec::new(),
         touched_now: BTreeMap::new(),
+        learnings_frame: None,
+        learnings_aside: None,
         mended: Vec::new(),
+    }
+}
+
+/// Nothing but code was changed.
+pub fn compared(iteration: u32) -> GuardsCompared {
+    GuardsCompared {
+        iteration,
+        trusted: Digest::of(b"tree"),
+        without_replays: None,
+        changed: Vec::new(),
+        unlisted: 0,
+        code_changed: 1,
+        tests_in_code: false,
+        tools: ToolsChanged::default(),
+        judge_at_start: true,
+        canaries: BTreeMap::new(),
+        not_kept: Vec::new(),
+        since: None,
+        changed_since: 0,
+        diff: Digest::of(b"diff"),
     }
 }
 
@@ -430,7 +475,13 @@ pub fn printed(line: &str) -> ProbeResult {
         stdout_sha256: Digest::of(b"output"),
         output_bytes: 6,
         last_line: Some(line.into()),
+        held_back: None,
         removed_lines: None,
+        count: None,
+        canary_shown: None,
+        wrote: Vec::new(),
+        complaints: None,
+        steady_sha256: None,
         signature: None,
         millis: 1,
     }

@@ -28,6 +28,10 @@ pub enum Todo {
     /// Go on with the open agent call.
     Call(CallTodo),
     CollectArtifacts,
+    /// What judges the work, compared with how the run found it: `guards.compared`.
+    CompareGuards,
+    /// A stop cuts the agents short: what they changed so far is kept before the run halts.
+    CollectPartial,
     WriteLearnings,
     /// Carry out the answer to this decision.
     Settle(DecisionId),

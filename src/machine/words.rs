@@ -69,3 +69,8 @@ pub struct Place {
 pub fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
+
+/// Of a check that passes where there is nothing.
+pub fn proves_nothing(check: &str) -> String {
+    format!("check `{check}` passes in an empty workspace: it proves nothing by itself")
+}

@@ -89,6 +89,17 @@ pub struct Facts<'a> {
     pub residual: Option<Exact>,
     pub r_p: Exact,
     pub verifiers_passed: u32,
+    /// What CONVERGED cannot be had over; `None` for runs that began when it could.
+    pub against: Option<&'a Against>,
+}
+
+/// What speaks against CONVERGED, however small the residual is: ids of criteria.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Against {
+    /// Unmet by a check that can be run.
+    pub unmet_checks: Vec<String>,
+    /// Met earlier in this run, and not any more.
+    pub broken: Vec<String>,
 }
 
 /// Decides between EXACT, CONVERGED and NONE. Null is never zero; an empty checklist certifies nothing.
@@ -126,7 +137,11 @@ fn decide(facts: Facts<'_>) -> (CertificateKind, String) {
         }
     }
     if converged_declared && residual < facts.r_p && facts.verifiers_passed > 0 {
-        return (CertificateKind::Converged, format!("residual {residual} < R_p {}", facts.r_p));
+        let below = format!("residual {residual} < R_p {}", facts.r_p);
+        return match facts.against {
+            None => (CertificateKind::Converged, below),
+            Some(against) => converged(&below, facts.findings, against),
+        };
     }
     if residual.is_zero() && unmet > 0 {
         return none(&format!("the residual is 0 but {unmet} criteria are unmet: the metric is inconsistent"));
@@ -135,6 +150,26 @@ fn decide(facts: Facts<'_>) -> (CertificateKind, String) {
         return none(&format!("{unmet} of {} criteria are unmet", facts.findings.len()));
     }
     none(&format!("every criterion is met, but residual {residual} is not below what was declared"))
+}
+
+/// A residual below R_p counts only where no check says otherwise, nothing broke, and something is met.
+fn converged(below: &str, findings: &[Finding], against: &Against) -> (CertificateKind, String) {
+    let unmet: Vec<&str> = findings.iter().filter(|finding| !finding.met).map(|finding| finding.id.as_str()).collect();
+    let but = if !against.broken.is_empty() {
+        format!("was met earlier in this run and is not any more: {}", against.broken.join(", "))
+    } else if !against.unmet_checks.is_empty() {
+        format!("unmet by its check: {}", against.unmet_checks.join(", "))
+    } else if unmet.len() == findings.len() {
+        "no criterion is met".to_owned()
+    } else if unmet.is_empty() {
+        return (CertificateKind::Converged, format!("{below}, every criterion met"));
+    } else {
+        return (
+            CertificateKind::Converged,
+            format!("{below}, every check passes; judged unmet: {}", unmet.join(", ")),
+        );
+    };
+    (CertificateKind::None, format!("{below}, but {but}"))
 }
 
 /// The last `window` residuals strictly increase; a null breaks the row.
@@ -176,7 +211,8 @@ mod tests {
         verifiers_passed: u32,
     ) -> CertificateKind {
         let residual = residual.map(decimal);
-        certify(Facts { declared, findings, residual, r_p: decimal("1e-4"), verifiers_passed }).kind
+        let against = Some(&Against::default());
+        certify(Facts { declared, findings, residual, r_p: decimal("1e-4"), verifiers_passed, against }).kind
     }
 
     #[test]
@@ -202,10 +238,39 @@ mod tests {
     #[test]
     fn converged_is_strictly_below_r_p() {
         use CertificateKind::{Converged, Exact, None};
-        let unmet = [finding(false)];
-        assert_eq!(kind(&[Exact, Converged], &unmet, Some("0.00009"), 1), Converged);
-        assert_eq!(kind(&[Exact, Converged], &unmet, Some("0.0001"), 1), None);
+        let one_judged_unmet = [finding(true), finding(false)];
+        assert_eq!(kind(&[Exact, Converged], &one_judged_unmet, Some("0.00009"), 1), Converged);
+        assert_eq!(kind(&[Exact, Converged], &one_judged_unmet, Some("0.0001"), 1), None);
+        assert_eq!(kind(&[Exact, Converged], &[finding(false)], Some("0"), 1), None, "nothing is met");
         assert_eq!(kind(&[Converged], &[finding(true)], Some("0"), 0), None, "an agent's word alone");
+    }
+
+    /// The residual is one measurement; a check that is red, or was green before, is another.
+    #[test]
+    fn converged_needs_every_check_and_breaks_nothing() {
+        let findings = [finding(true), Finding { id: "tests".into(), ..finding(false) }];
+        let issued = |against: Against| {
+            certify(Facts {
+                declared: &[CertificateKind::Converged],
+                findings: &findings,
+                residual: Some(Exact::ZERO),
+                r_p: decimal("1e-4"),
+                verifiers_passed: 1,
+                against: Some(&against),
+            })
+        };
+        let ids = vec!["tests".to_owned()];
+        let unmet = issued(Against { unmet_checks: ids.clone(), ..Against::default() });
+        assert_eq!(
+            (unmet.kind, unmet.why.as_str()),
+            (CertificateKind::None, "residual 0 < R_p 0.0001, but unmet by its check: tests",)
+        );
+        let broken = issued(Against { broken: ids, ..Against::default() });
+        assert_eq!(broken.kind, CertificateKind::None);
+        assert!(broken.why.contains("is not any more: tests"), "{}", broken.why);
+        let judged = issued(Against::default());
+        assert_eq!(judged.kind, CertificateKind::Converged);
+        assert!(judged.why.ends_with("judged unmet: tests"), "{}", judged.why);
     }
 
     #[test]

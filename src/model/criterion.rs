@@ -28,6 +28,12 @@ pub struct Criterion {
     pub proof: Proof,
     /// Globs of files that must not change in the iteration that turns this criterion green.
     pub protects: Vec<String>,
+    /// A folder outside of the workspace whose files only the engine shows to the check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<String>,
+    /// Globs of what the check may write into the workspace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<String>,
 }
 
 /// The id of the criterion that the value playbook adds.

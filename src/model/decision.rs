@@ -66,6 +66,33 @@ pub struct GuardFile {
     pub sha256: Option<Digest>,
 }
 
+/// A file that a run changed among its judges, and nobody accepted: digests of what it found there and what it left;
+/// `None`: no file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unaccepted {
+    pub path: String,
+    pub found: Option<Digest>,
+    #[serde(default)]
+    pub executable: bool,
+    pub left: Option<Digest>,
+}
+
+impl Unaccepted {
+    /// Stands for installed programs, which no tree holds and nobody can put back.
+    pub const PROGRAMS: &'static str = "(installed programs)";
+
+    pub fn programs() -> Self {
+        Self { path: Self::PROGRAMS.to_owned(), found: None, executable: false, left: None }
+    }
+}
+
+/// A run of a check, and what it showed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trial {
+    pub what: String,
+    pub output: Digest,
+}
+
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -101,6 +128,12 @@ pub enum Request {
         iteration: u32,
         findings: Vec<String>,
         files: Vec<GuardFile>,
+        /// What was changed, as a diff.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        diff: Option<Digest>,
+        /// What the checks showed, as they are and against other trees.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        trials: Vec<Trial>,
     },
     /// The loop is at its wits' end.
     Escalation {
@@ -128,11 +161,11 @@ impl Request {
     pub fn blobs(&self) -> Vec<Digest> {
         match self {
             Self::Refinement { before, after, .. } => vec![*before, *after],
+            Self::Tampering { diff, trials, .. } => trials.iter().map(|trial| trial.output).chain(*diff).collect(),
             Self::HumanAction { .. }
             | Self::Question { .. }
             | Self::Permission { .. }
             | Self::Vision { .. }
-            | Self::Tampering { .. }
             | Self::Escalation { .. }
             | Self::SpendLimit { .. }
             | Self::Stuck { .. } => Vec::new(),

@@ -34,10 +34,14 @@ pub struct Facts {
     pub artifacts: u32,
     pub artifacts_unseen_before: u32,
     pub artifacts_unhashed: u32,
+    /// Files that were changed; reports are not among them. `None`: the run began when reports counted like files.
+    pub files_changed: Option<u32>,
     /// The lanes of this iteration's new claims that kept their evidence.
     pub claim_lanes: Vec<Lane>,
     /// A re-measured metric whose distance became smaller.
     pub metric_moved: Option<String>,
+    /// The metric that follows the residual, if the residual fell.
+    pub residual_metric: Option<String>,
     /// The metric that the newly true criteria, or the goal, are linked to.
     pub linked_metric: Option<String>,
     /// A sub-goal with a check that was false before and is true now.
@@ -98,6 +102,12 @@ fn learning(facts: &Facts) -> (u32, String) {
 }
 
 fn output(facts: &Facts) -> (u32, String) {
+    match facts.files_changed {
+        Some(0) if facts.artifacts > 0 => return (5, "reports, and no changed file".to_owned()),
+        Some(0) | None => {}
+        Some(1) => return (15, "one changed file".to_owned()),
+        Some(n) => return (25, format!("{n} changed files")),
+    }
     match (facts.artifacts, facts.artifacts_unhashed) {
         (0, _) => (0, "no artifact".to_owned()),
         (_, unhashed) if unhashed > 0 => (5, format!("{unhashed} artifact(s) without a digest")),
@@ -115,6 +125,9 @@ fn wins(facts: &Facts) -> (u32, Option<String>, String) {
     }
     if let Some(metric) = &facts.metric_moved {
         return (20, Some(metric.clone()), format!("{metric} moved towards its target"));
+    }
+    if let Some(metric) = &facts.residual_metric {
+        return (20, Some(metric.clone()), format!("the residual fell, which {metric} follows"));
     }
     if let Some(metric) = &linked {
         if !facts.criteria_newly_true.is_empty() {
@@ -165,6 +178,15 @@ mod tests {
         assert_eq!((glow.w, glow.northstar_metric_advanced.as_deref()), (15, Some("vc-1")));
         facts.criteria_newly_true.clear();
         assert_eq!(score(&facts).w, 5);
+    }
+
+    #[test]
+    fn a_falling_residual_is_a_win_of_the_metric_that_follows_it() {
+        let facts = Facts { residual_metric: Some("vc-1".into()), ..Facts::default() };
+        let glow = score(&facts);
+        assert_eq!((glow.w, glow.northstar_metric_advanced.as_deref()), (20, Some("vc-1")));
+        let measured = Facts { metric_moved: Some("vc-2".into()), ..facts };
+        assert_eq!(score(&measured).northstar_metric_advanced.as_deref(), Some("vc-2"), "a measurement comes first");
     }
 
     #[test]

@@ -7,9 +7,11 @@
 mod agent;
 mod agents;
 mod criteria;
+mod dependency;
 mod passes;
 mod playbook;
 mod safety;
+mod unique;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +32,8 @@ pub use agent::{
     AgentDecl, Auth, BackendName, CacheDecl, Effort, PriceDecl, ProgramProfile, PromptBy, ThinkingDecl, WebDecl,
 };
 pub use agents::Agents;
-pub use criteria::{CriterionDecl, CriterionFull};
+pub use criteria::{CheckDecl, CriterionDecl, CriterionFull};
+pub use dependency::DependencyDecl;
 pub use passes::{Flow, ItemDecl, LOOPS_PER_ITEM, MicroSettings, PrdSettings};
 pub use playbook::Playbook;
 pub use safety::{NetworkDecl, Otherwise, PermissionsDecl, SandboxDecl, SandboxMode};
@@ -40,6 +43,8 @@ pub const MAX_BYTES: u64 = 1 << 20;
 /// Seconds a check may take when it does not say.
 pub const DEFAULT_CHECK_SECONDS: u64 = 600;
 const MAX_CRITERIA: usize = 200;
+/// The key of `northstar.links` that names the metrics which follow the residual. No criterion may be called so.
+pub const RESIDUAL_LINK: &str = "residual";
 
 /// R_p when loop.yaml does not declare one (resolution B4).
 pub const DEFAULT_R_P: &str = "1e-10";
@@ -84,6 +89,9 @@ pub struct LoopFile {
     pub touches: Vec<Surface>,
     pub security: Option<SecurityDecl>,
     pub api_surface: Option<ApiSurfaceDecl>,
+    /// What the work needs beside us: where it is not there, the run stops and can be resumed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backpressure: Vec<DependencyDecl>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decisions: Option<DecisionsDecl>,
     /// For the value playbook.
@@ -117,7 +125,7 @@ pub struct ResidualDecl {
 #[serde(deny_unknown_fields)]
 pub struct NorthstarDecl {
     pub file: Option<String>,
-    /// Criterion id -> the metrics it serves.
+    /// Criterion id -> the metrics it serves; `residual` -> the metrics that follow the residual [default: the first].
     #[serde(default)]
     pub links: BTreeMap<String, Vec<String>>,
     /// Metric id -> the command that measures its current value.
@@ -173,11 +181,38 @@ impl<'de> Deserialize<'de> for CertificateName {
 
 /// Reads and checks a declaration. `file` is only a name for messages.
 pub fn parse(text: &str, file: &str) -> Result<LoopFile, Diagnostic> {
-    // A first pass into an untyped value refuses duplicate keys everywhere, also in maps.
-    let _: serde_yaml::Value = serde_yaml::from_str(text).map_err(|e| diagnose::from_yaml(file, &e))?;
-    let declared: LoopFile = serde_yaml::from_str(text).map_err(|e| diagnose::from_yaml(file, &e))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let wrong = |e: serde_yaml::Error| diagnose::from_yaml(file, &e);
+    // A first pass refuses duplicate keys everywhere, also in maps.
+    serde_yaml::from_str::<unique::Unique>(text).map_err(wrong)?;
+    let value: serde_yaml::Value = serde_yaml::from_str(text).map_err(wrong)?;
+    let declared: LoopFile =
+        if merges(&value) { merged(value, text, file)? } else { serde_yaml::from_str(text).map_err(wrong)? };
     check(&declared, text, file)?;
     Ok(declared)
+}
+
+/// Does a map take over another one with `<<`?
+fn merges(value: &serde_yaml::Value) -> bool {
+    match value {
+        serde_yaml::Value::Mapping(map) => map.iter().any(|(key, value)| key.as_str() == Some("<<") || merges(value)),
+        serde_yaml::Value::Sequence(items) => items.iter().any(merges),
+        serde_yaml::Value::Tagged(tagged) => merges(&tagged.value),
+        serde_yaml::Value::Null
+        | serde_yaml::Value::Bool(_)
+        | serde_yaml::Value::Number(_)
+        | serde_yaml::Value::String(_) => false,
+    }
+}
+
+/// The declaration with its merges made. What is wrong has lost its place by then; the word that is named has a line.
+fn merged(mut value: serde_yaml::Value, text: &str, file: &str) -> Result<LoopFile, Diagnostic> {
+    value.apply_merge().map_err(|e| diagnose::from_yaml(file, &e))?;
+    serde_yaml::from_value(value).map_err(|e| {
+        let wrong = diagnose::from_yaml(file, &e);
+        let line = wrong.message.split('`').nth(1).and_then(|word| line_of(text, word));
+        Diagnostic { line: wrong.line.or(line), ..wrong }
+    })
 }
 
 /// A message and a hint, and the word to point at.
@@ -192,7 +227,10 @@ fn check(declared: &LoopFile, text: &str, file: &str) -> Result<(), Diagnostic> 
         .and_then(|()| check_criteria(declared))
         .and_then(|()| check_agents(declared))
         .and_then(|()| check_sections(declared))
-        .and_then(|()| check_links(declared));
+        .and_then(|()| check_links(declared))
+        .and_then(|()| {
+            DependencyDecl::check_all(&declared.backpressure).map_err(|(key, message, hint)| wrong(&key, message, hint))
+        });
     checked.map_err(|(key, message, hint)| Diagnostic {
         file: file.to_owned(),
         line: line_of(text, &key),
@@ -222,6 +260,11 @@ fn check_criteria(declared: &LoopFile) -> Result<(), Wrong> {
             let message = format!("the criterion id `{}` is used twice", criterion.id);
             return Err(wrong(&criterion.id, message, "give each criterion its own id"));
         }
+        if criterion.id == RESIDUAL_LINK {
+            let message =
+                format!("the criterion id `{RESIDUAL_LINK}` is taken: northstar.links uses it for the residual");
+            return Err(wrong(&criterion.id, message, "choose another id"));
+        }
         let own = declared.playbook.way_out();
         if own.is_some_and(|own| own.id == criterion.id && own.proof != criterion.proof) {
             let playbook = declared.playbook.name();
@@ -235,6 +278,10 @@ fn check_criteria(declared: &LoopFile) -> Result<(), Wrong> {
         if let Some(bad) = criterion.protects.iter().find(|glob| globset::Glob::new(glob).is_err()) {
             let message = format!("criterion `{}` protects `{bad}`, which is not a valid glob", criterion.id);
             return Err(wrong("protects", message, "for example [\"tests/**\"]"));
+        }
+        if let Some(bad) = criterion.writes.iter().find(|glob| globset::Glob::new(glob).is_err()) {
+            let message = format!("the check of `{}` writes `{bad}`, which is not a valid glob", criterion.id);
+            return Err(wrong("writes", message, "for example [\"coverage/**\"]"));
         }
         if matches!(&criterion.proof, Proof::Check { argv, .. } if argv.is_empty()) {
             let message = format!("criterion `{}` has an empty check", criterion.id);
@@ -288,7 +335,8 @@ fn check_sections(declared: &LoopFile) -> Result<(), Wrong> {
 
 fn check_links(declared: &LoopFile) -> Result<(), Wrong> {
     let Some(northstar) = &declared.northstar else { return Ok(()) };
-    let is_criterion = |id: &String| declared.criteria().iter().any(|criterion| criterion.id == *id);
+    let is_criterion =
+        |id: &String| id == RESIDUAL_LINK || declared.criteria().iter().any(|criterion| criterion.id == *id);
     match northstar.links.keys().find(|id| !is_criterion(id)) {
         Some(id) => Err(wrong(id, format!("northstar.links names `{id}`, which is not a criterion id"), "")),
         None => Ok(()),
@@ -353,7 +401,14 @@ impl LoopFile {
         }
     }
 
+    /// The stricter of what is declared and what the touched surfaces demand.
     pub fn rung_target(&self) -> Rung {
+        let demanded = if self.touches.is_empty() { Rung::Local } else { Rung::Promoted };
+        self.rung_target.unwrap_or(Rung::Stable).max(demanded)
+    }
+
+    /// How it was once: what is declared, however much it undercuts.
+    pub fn rung_target_before_replays(&self) -> Rung {
         self.rung_target.unwrap_or(if self.touches.is_empty() { Rung::Stable } else { Rung::Promoted })
     }
 
@@ -431,6 +486,31 @@ mod tests {
     }
 
     #[test]
+    fn a_duplicate_key_has_its_own_place() {
+        for (text, place) in [
+            ("goal: x\nname: a\ngoal: y\n", "3:1"),
+            ("\u{feff}goal: x\r\nname: a\r\ngoal: y\r\n", "3:1"),
+            ("budget: {max_iterations: 3, max_iterations: 4}\n", "1:29"),
+            ("budget: {\n  max_iterations: 3,\n  \"max_iterations\": 4 }\n", "3:3"),
+            ("agents:\n  a: {backend: anthropic, model: m}\n  a: {backend: anthropic, model: n}\n", "3:3"),
+        ] {
+            let error = error(text);
+            assert!(error.starts_with(&format!("loop.yaml:{place}: ")) && error.contains("duplicate key"), "{error}");
+        }
+    }
+
+    #[test]
+    fn marks_line_ends_and_merges_are_read() {
+        let plain = parse("goal: x\nname: y\n", "loop.yaml").unwrap();
+        assert_eq!(parse("\u{feff}goal: x\r\nname: y\r\n", "loop.yaml").unwrap(), plain);
+        let text = "agents:\n  a: &a {backend: anthropic, model: m}\n  b:\n    <<: *a\n    effort: high\n";
+        let file = parse(text, "loop.yaml").unwrap();
+        assert_eq!(file.agents.get("b").unwrap().1.model, file.agents.get("a").unwrap().1.model);
+        let wrong = error(&format!("{text}buget: {{}}\n"));
+        assert!(wrong.starts_with("loop.yaml:6: unknown key `buget`"), "{wrong}");
+    }
+
+    #[test]
     fn plain_text_criteria_are_judged() {
         let file = parse("acceptance_criteria: [It reads well.]\n", "loop.yaml").unwrap();
         let criteria = file.criteria();
@@ -441,5 +521,8 @@ mod tests {
     fn a_declared_surface_raises_the_rung() {
         assert_eq!(parse("touches: [api]\n", "loop.yaml").unwrap().rung_target(), Rung::Promoted);
         assert_eq!(parse("{}\n", "loop.yaml").unwrap().rung_target(), Rung::Stable);
+        let undercut = parse("touches: [security, api]\nrung_target: 641\n", "loop.yaml").unwrap();
+        assert_eq!(undercut.rung_target(), Rung::Promoted, "a declared rung does not undercut what is touched");
+        assert_eq!(parse("rung_target: 641\n", "loop.yaml").unwrap().rung_target(), Rung::Local);
     }
 }

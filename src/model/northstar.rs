@@ -5,6 +5,8 @@
 //! Invariants: texts are kept as written; ids are unique; a number is exact or absent; a metric without
 //! numbers is listed as excluded, never counted as zero.
 
+mod target;
+
 use std::collections::BTreeSet;
 
 use rust_decimal::Decimal;
@@ -393,13 +395,22 @@ pub struct Distance {
     pub excluded: Vec<String>,
 }
 
-/// The mean of |current - target| / |target|; for a target of zero, |current|.
+/// The mean of the relative distances to what the targets ask for.
 pub fn distance(metrics: &[Metric]) -> Distance {
+    mean(metrics, target::distance)
+}
+
+/// The same with every target as a point, whatever sign stands before it: how older runs were measured.
+pub fn distance_to_points(metrics: &[Metric]) -> Distance {
+    mean(metrics, relative)
+}
+
+fn mean(metrics: &[Metric], one: impl Fn(&Metric) -> Option<Fraction>) -> Distance {
     let mut sum = Fraction::zero();
     let mut count = 0u64;
     let mut excluded = Vec::new();
     for metric in metrics {
-        match relative(metric).and_then(|distance| sum.checked_add(distance)) {
+        match one(metric).and_then(|distance| sum.checked_add(distance)) {
             Some(longer) => {
                 sum = longer;
                 count += 1;
@@ -410,6 +421,7 @@ pub fn distance(metrics: &[Metric]) -> Distance {
     Distance { total: sum.checked_div(Fraction::from_integer(count)), excluded }
 }
 
+/// |current - target| / |target|; for a target of zero, |current|.
 fn relative(metric: &Metric) -> Option<Fraction> {
     let current = Fraction::from_decimal(number(&metric.current)?)?;
     let target = Fraction::from_decimal(number(&metric.target)?)?;

@@ -66,6 +66,9 @@ pub struct SolverReport {
 #[serde(deny_unknown_fields)]
 pub struct SkepticReport {
     pub status: Verdict,
+    /// The goal in your own words; only where you are asked to restate it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restated: Option<String>,
     /// What was achieved. Lane A needs the path of an artifact.
     pub succeeded: Vec<ReportedClaim>,
     /// What did not work, or broke.

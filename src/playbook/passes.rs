@@ -20,6 +20,7 @@ pub mod state;
 pub mod views;
 
 use crate::machine::event::{Event, Phase, Probe, ProbeEnd, RunHalted, TreePurpose, WorkEvent};
+use crate::machine::guards;
 use crate::machine::halt::halt;
 use crate::machine::iteration::Iteration;
 use crate::machine::open::Work;
@@ -132,7 +133,7 @@ impl Playbook for AuthorAndCritic {
         }
         let unsettled = has_items(run) && run.passes().settled_in(number).is_none();
         if unsettled {
-            return Some(Todo::Effect(Effect::SettleItem));
+            return Some(trial_of(run, iteration).unwrap_or(Todo::Effect(Effect::SettleItem)));
         }
         items::commit(run, number)
     }
@@ -182,6 +183,13 @@ impl Playbook for AuthorAndCritic {
 
     fn probes(&self, run: &RunState, iteration: Option<&Iteration>) -> Vec<Probe> {
         measure::item_probes(run, iteration)
+    }
+
+    /// An item that passes was judged: what it brought judges the next one.
+    fn trusted_iteration(&self, run: &RunState) -> Option<u32> {
+        let current = run.current.as_ref().map(Iteration::number);
+        let earlier = run.passes().settled.iter().rev().filter(|settled| Some(settled.iteration) != current);
+        earlier.into_iter().find(|settled| settled.passes).map(|settled| settled.iteration)
     }
 
     fn brings_tests(&self) -> bool {
@@ -271,12 +279,21 @@ fn work_of(run: &RunState, iteration: &Iteration) -> Option<Todo> {
             paraphrase: None,
             subject: Some(name),
         }),
+        None if let Some(probe) = own_check_before(run, iteration) => Some(Todo::RunProbe(Phase::Scouted, probe)),
         None => (!called(Role::Author)).then(|| Todo::StartAgent {
             purpose: Purpose::Author,
             paraphrase: None,
             subject: subject(run, iteration),
         }),
     }
+}
+
+/// The item's own check, if nobody has seen yet what it shows without the work.
+fn own_check_before(run: &RunState, iteration: &Iteration) -> Option<Probe> {
+    let item = subject(run, iteration).filter(|_| has_items(run) && !run.began_before_replays())?;
+    let probe = Probe::Item(item);
+    let declared = measure::item_probes(run, Some(iteration)).contains(&probe);
+    (declared && guards::before_work(run, &probe).is_none()).then_some(probe)
 }
 
 /// The detour that this iteration is, if it is one.
@@ -322,6 +339,36 @@ fn critic_of(run: &RunState, iteration: &Iteration) -> Option<Todo> {
     iteration.review_trees.1.is_none().then_some(Todo::TakeTree(TreePurpose::AfterReview))
 }
 
+/// An item is flipped only by the judges that the run found: what is to be tried, asked or decided before.
+fn trial_of(run: &RunState, iteration: &Iteration) -> Option<Todo> {
+    if !run.passes().judged_in(iteration.number()).is_some_and(|judged| judged.verdict == PassVerdict::Verified) {
+        return None;
+    }
+    let probes = trial_probes(run, iteration);
+    let doubtful = || !guards::open_doubts(run, iteration, &probes).is_empty();
+    guards::next(run, iteration, &probes).or_else(|| doubtful().then_some(Todo::Proceed))
+}
+
+fn trial_probes(run: &RunState, iteration: &Iteration) -> Vec<Probe> {
+    measure::checks(run, iteration).into_iter().map(|(_, probe)| probe).collect()
+}
+
+/// Nobody but a person says that a changed judge is as it should be.
+fn decide_trial(run: &RunState, iteration: &Iteration) -> Vec<Event> {
+    let number = iteration.number();
+    let unsettled = has_items(run) && run.passes().settled_in(number).is_none();
+    if !unsettled || trial_of(run, iteration) != Some(Todo::Proceed) {
+        return Vec::new();
+    }
+    let probes = trial_probes(run, iteration);
+    if let Some(asked) = guards::ask(run, iteration, &probes) {
+        return vec![asked];
+    }
+    let doubts = guards::open_doubts(run, iteration, &probes).join("; ");
+    let detail = format!("GATE_TAMPERING: {doubts}; the item is not flipped");
+    vec![halt(run, ExitStatus::ExitBlocked, StopReason::InvariantViolation, detail).into()]
+}
+
 fn decide_pass(run: &RunState, iteration: &Iteration) -> Vec<Event> {
     let number = iteration.number();
     let Some(judged) = run.passes().judged_in(number) else {
@@ -330,7 +377,7 @@ fn decide_pass(run: &RunState, iteration: &Iteration) -> Vec<Event> {
     if run.passes().route_of(number).is_none() {
         return vec![route::route(run, judged).into()];
     }
-    Vec::new()
+    decide_trial(run, iteration)
 }
 
 fn decide_between(run: &RunState) -> Vec<Event> {

@@ -10,6 +10,7 @@ use minijinja::{Environment, UndefinedBehavior, Value};
 
 use crate::model::criterion::{Criterion, Proof};
 use crate::model::purpose::{Purpose, Tool};
+use crate::model::skill;
 
 /// A prompt that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,7 +51,14 @@ impl Prompts {
             return Err(error("it is empty".to_owned()));
         }
         // Once with something to judge and once without: both ways through the text.
-        let judged = Criterion { id: "a".into(), text: "b".into(), proof: Proof::Judged, protects: Vec::new() };
+        let judged = Criterion {
+            id: "a".into(),
+            text: "b".into(),
+            proof: Proof::Judged,
+            protects: Vec::new(),
+            hidden: None,
+            writes: Vec::new(),
+        };
         for criteria in [&[][..], &[judged][..]] {
             render_text(purpose.name(), &text, &variables(purpose, criteria))?;
         }
@@ -66,7 +74,10 @@ impl Prompts {
     /// Renders a system prompt.
     pub fn render(&self, purpose: Purpose, criteria: &[Criterion]) -> Result<String, PromptError> {
         let text = self.own.get(purpose.name()).map_or(purpose.prompt(), String::as_str);
-        render_text(purpose.name(), text, &variables(purpose, criteria))
+        let rendered = render_text(purpose.name(), text, &variables(purpose, criteria))?;
+        // An operator's own text is all that is said.
+        let skills = if self.own.contains_key(purpose.name()) { String::new() } else { skill::told(purpose.role()) };
+        Ok(rendered + skills.trim_end())
     }
 }
 
@@ -203,8 +214,14 @@ mod tests {
 
     #[test]
     fn judged_criteria_are_listed_for_the_skeptic_only() {
-        let criterion =
-            Criterion { id: "readable".into(), text: "It reads well.".into(), proof: Proof::Judged, protects: vec![] };
+        let criterion = Criterion {
+            id: "readable".into(),
+            text: "It reads well.".into(),
+            proof: Proof::Judged,
+            protects: vec![],
+            hidden: None,
+            writes: Vec::new(),
+        };
         let criteria = [criterion];
         assert!(render(Purpose::Skeptic, &criteria).unwrap().contains("- readable: It reads well."));
         assert!(!render(Purpose::Solver, &criteria).unwrap().contains("readable"));
@@ -214,7 +231,14 @@ mod tests {
     #[test]
     fn shipped_prompts_with_sample_data() {
         let proof = Proof::Judged;
-        let criterion = Criterion { id: "readable".into(), text: "It reads well.".into(), proof, protects: vec![] };
+        let criterion = Criterion {
+            id: "readable".into(),
+            text: "It reads well.".into(),
+            proof,
+            protects: vec![],
+            hidden: None,
+            writes: Vec::new(),
+        };
         for purpose in Purpose::ALL {
             insta::assert_snapshot!(purpose.name(), render(purpose, std::slice::from_ref(&criterion)).unwrap());
         }

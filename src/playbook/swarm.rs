@@ -16,6 +16,10 @@ impl Playbook for Swarm {
         loop_file::Playbook::Swarm
     }
 
+    fn tells_skills(&self) -> bool {
+        true
+    }
+
     fn work(&self, _run: &RunState, iteration: &Iteration) -> Option<Todo> {
         let missing = |purpose: &Purpose| !has_run(iteration, *purpose);
         [Purpose::Scout, Purpose::Solver].into_iter().find(missing).map(Todo::call)

@@ -20,7 +20,7 @@ pub(super) mod wire;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
@@ -307,20 +307,16 @@ fn start_tied(command: Command) -> io::Result<Child> {
     answered.recv().map_err(|_| io::Error::other("the thread that starts launchers gave no answer"))?
 }
 
-/// Can a command really be run like this?
-pub(super) fn works(setup: &Setup) -> bool {
-    if PROGRAM.get().is_none() {
-        return false;
-    }
+/// Can a command really be run like this, and does it succeed? The error: it could not even be started.
+pub(super) fn works(setup: &Setup, script: &str, folder: &Path) -> io::Result<bool> {
     let pool = Pool::new(setup.encode());
     let mut command = Command::new("/bin/sh");
     // It must be the second process in a `/proc` that is its own.
-    command.args(["-c", "test -d /proc/1 && test \"$PPID\" = 1 && test -e /proc/self/status"]).current_dir("/");
-    let tried = || -> io::Result<bool> {
-        let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
-        let call = pool.run(&Request::of(&command), [null.as_fd(); 3])?;
-        let _ = pipes::is_readable(call.launcher.as_ref().map_or(null.as_fd(), |one| one.socket.as_fd()), PATIENCE);
-        Ok(matches!(call.finish(), Some(Status::Exited(0))))
-    };
-    tried().unwrap_or(false)
+    let own = "test -d /proc/1 && test \"$PPID\" = 1 && test -e /proc/self/status";
+    command.args(["-c", &format!("{own} && {script}")]).current_dir(folder);
+    command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+    let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    let call = pool.run(&Request::of(&command), [null.as_fd(); 3])?;
+    let _ = pipes::is_readable(call.launcher.as_ref().map_or(null.as_fd(), |one| one.socket.as_fd()), PATIENCE);
+    Ok(matches!(call.finish(), Some(Status::Exited(0))))
 }

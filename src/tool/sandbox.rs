@@ -13,6 +13,7 @@ mod confinement;
 mod layer;
 mod level;
 mod names;
+mod overlay;
 mod policy;
 mod scratch;
 mod trial;
@@ -47,7 +48,7 @@ pub(super) mod worn {
 }
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::access::Access;
 use crate::model::loop_file::{NetworkDecl, SandboxDecl, SandboxMode};
@@ -55,6 +56,7 @@ use crate::model::loop_file::{NetworkDecl, SandboxDecl, SandboxMode};
 pub use confinement::Confinement;
 pub use layer::Layer;
 pub use level::{Level, SandboxLevel};
+pub use overlay::{Overlay, Placed};
 pub use policy::{Grounds, Policy};
 #[cfg(target_os = "linux")]
 pub(super) use trial::assume;
@@ -167,6 +169,8 @@ pub struct Sandbox {
     grounds: Grounds,
     scratch: Option<scratch::Scratch>,
     built: Mutex<Vec<Built>>,
+    /// Why no overlay can be had over this workspace, once that was asked.
+    no_overlay: OnceLock<Option<String>>,
 }
 
 impl Sandbox {
@@ -187,7 +191,8 @@ impl Sandbox {
             secrets,
             scratch: scratch.as_ref().map(|scratch| scratch.path().to_owned()).unwrap_or_default(),
         };
-        Ok(Self { in_force, declared: declared.clone(), grounds, scratch, built: Mutex::default() })
+        let (declared, built, no_overlay) = (declared.clone(), Mutex::default(), OnceLock::new());
+        Ok(Self { in_force, declared, grounds, scratch, built, no_overlay })
     }
 
     pub fn in_force(&self) -> &InForce {
@@ -197,6 +202,13 @@ impl Sandbox {
     /// The folder that commands and we can both see, where there is a sandbox.
     pub fn shared_folder(&self) -> Option<PathBuf> {
         self.in_force.confined.then(|| self.grounds.scratch.join(scratch::TMP))
+    }
+
+    /// A temporary folder for one command alone; gone when it is dropped.
+    pub fn apart(&self) -> Result<tempfile::TempDir, String> {
+        self.restore_scratch()?;
+        let scratch = self.scratch.as_ref().ok_or_else(|| "there is no sandbox".to_owned())?;
+        tempfile::Builder::new().prefix("apart-").tempdir_in(scratch.path()).map_err(|error| error.to_string())
     }
 
     /// What a tool or a check wears; `None` where nothing is enforced.
@@ -238,6 +250,87 @@ impl Sandbox {
         self.in_force.confined && level().mounts
     }
 
+    /// Can a check be shown an overlay here? Tried once, over this workspace.
+    pub fn overlays(&self) -> bool {
+        self.no_overlay().is_none()
+    }
+
+    /// Why it cannot; `None` if it can.
+    pub fn no_overlay(&self) -> Option<String> {
+        // This may change while a run lasts.
+        let mounted = overlay::mounted_below(&self.workspace());
+        mounted.or_else(|| self.no_overlay.get_or_init(|| self.try_overlay().err()).clone())
+    }
+
+    #[cfg(target_os = "linux")]
+    fn try_overlay(&self) -> Result<(), String> {
+        if !self.in_force.confined {
+            return Err("there is no sandbox".to_owned());
+        }
+        if !level().overlay {
+            return Err("this machine does not let us mount an overlay".to_owned());
+        }
+        // It writes the workspace, whatever is declared.
+        overlay::rehearse(&self.workspace(), &self.grounds.state, &Policy::for_git(&self.grounds, &[]), level())
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn try_overlay(&self) -> Result<(), String> {
+        Err("this system has no overlays".to_owned())
+    }
+
+    /// What a check wears that sees the workspace through an overlay, whose folders lie in the state directory. The
+    /// paths in `sealed` stay as they are in what it sees. Built for this use, and for one command at a time. With a folder
+    /// of its own (`apart`) it has no other place to leave anything: what it was shown is for nobody else.
+    pub fn for_check(
+        &self,
+        sealed: &[PathBuf],
+        overlay: &Overlay,
+        apart: Option<&Path>,
+    ) -> Result<Option<Arc<Confinement>>, String> {
+        if !self.in_force.confined {
+            return Ok(None);
+        }
+        if let Some(why) = self.no_overlay() {
+            return Err(why);
+        }
+        self.restore_scratch()?;
+        let mut policy = Policy::for_tool(&self.declared, self.in_force.network, &self.grounds, Access::ReadWrite);
+        if let Some(apart) = apart {
+            let workspace = self.workspace();
+            policy.write.retain(|path| path.starts_with(&workspace));
+            policy.write.push(apart.to_owned());
+            policy.tmp = apart.to_owned();
+            if policy.network == NetworkDecl::On {
+                policy.network = if level().loopback { NetworkDecl::Loopback } else { NetworkDecl::Off };
+            }
+        }
+        let placed = Placed::over(&self.workspace(), overlay, &policy)?;
+        policy.sealed = self.sealed(sealed);
+        policy.sealed.extend(sealed.iter().filter_map(|path| placed.brought(path)));
+        policy.sealed.sort();
+        policy.sealed.dedup();
+        policy.overlay = Some(placed);
+        Ok(Some(Arc::new(Confinement::build(policy)?)))
+    }
+
+    fn workspace(&self) -> PathBuf {
+        self.grounds.workspace.canonicalize().unwrap_or_else(|_| self.grounds.workspace.clone())
+    }
+
+    /// Where in the workspace these paths lead. What is not there yet is sealed once it is.
+    fn sealed(&self, paths: &[PathBuf]) -> Vec<PathBuf> {
+        let there = paths.iter().filter_map(|path| self.grounds.workspace.join(path).canonicalize().ok());
+        let inside = self.workspace();
+        let mut sealed: Vec<PathBuf> = there.filter(|path| path.starts_with(&inside) && *path != inside).collect();
+        sealed.sort();
+        sealed
+    }
+
+    fn restore_scratch(&self) -> Result<(), String> {
+        self.scratch.as_ref().map_or(Ok(()), |scratch| scratch.restore().map_err(|error| error.to_string()))
+    }
+
     fn confinement(
         &self,
         access: Access,
@@ -247,21 +340,14 @@ impl Sandbox {
         if !self.in_force.confined {
             return Ok(None);
         }
-        // What is not there yet is sealed once it is.
-        let there = sealed.iter().filter_map(|path| self.grounds.workspace.join(path).canonicalize().ok());
-        let inside = self.grounds.workspace.canonicalize().unwrap_or_else(|_| self.grounds.workspace.clone());
-        let mut sealed: Vec<PathBuf> =
-            there.filter(|path| path.starts_with(&inside) && *path != inside && access == Access::ReadWrite).collect();
-        sealed.sort();
+        let sealed = if access == Access::ReadWrite { self.sealed(sealed) } else { Vec::new() };
         let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
         built.retain(|one| one.confinement.is_fresh());
         let same = |one: &&Built| one.access == access && one.purpose == purpose && one.sealed == sealed;
         if let Some(known) = built.iter().find(same) {
             return Ok(Some(known.confinement.clone()));
         }
-        if let Some(scratch) = &self.scratch {
-            scratch.restore().map_err(|error| error.to_string())?;
-        }
+        self.restore_scratch()?;
         let mut policy = match &purpose {
             Purpose::Tool => Policy::for_tool(&self.declared, self.in_force.network, &self.grounds, access),
             Purpose::Program { write, read } => Policy::for_program(&self.declared, &self.grounds, access, write, read),

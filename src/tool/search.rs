@@ -156,6 +156,7 @@ fn list(ctx: &ToolContext, root: &Root, start: &Path) -> Option<List> {
         enter: &|path| path.starts_with(start) || start.starts_with(path),
         depth: Some(ctx.limits.search_depth.saturating_add(start.components().count())),
         stop: &|| ctx.cancel.is_cancelled(),
+        ignored: false,
     };
     let finished = walk::walk(root.path(), &range, &mut |seen| {
         let walk::Seen::Entry(entry) = seen else { return ControlFlow::Continue(()) };

@@ -16,6 +16,7 @@ pub(super) enum LaunchStep {
     Loopback,
     PrivateMounts,
     OwnProc,
+    Overlay,
     WritableMounts,
     HiddenMounts,
     ReadOnlyMounts,
@@ -28,13 +29,14 @@ pub(super) enum LaunchStep {
 }
 
 impl LaunchStep {
-    const ALL: [(Self, &'static str); 15] = [
+    const ALL: [(Self, &'static str); 16] = [
         (Self::Session, "a session of its own"),
         (Self::Namespaces, "namespaces"),
         (Self::Ids, "the maps of users"),
         (Self::Loopback, "the loopback network"),
         (Self::PrivateMounts, "mounts of its own"),
         (Self::OwnProc, "a /proc of its own"),
+        (Self::Overlay, "the overlay over the workspace"),
         (Self::WritableMounts, "the writable places"),
         (Self::HiddenMounts, "the hidden places"),
         (Self::ReadOnlyMounts, "the read-only rest"),

@@ -23,6 +23,13 @@ pub fn read(workspace: &Path, path: &str, limit: usize) -> Result<Option<Vec<u8>
     if bytes.len() > limit { Err(too_large()) } else { Ok(Some(bytes)) }
 }
 
+/// Has the document more bytes than this? What cannot be read has none.
+pub fn is_larger(workspace: &Path, path: &str, limit: usize) -> bool {
+    let file = Root::open(workspace).and_then(|root| root.read_if_there(&root.relative(path)?)).ok().flatten();
+    let size = file.and_then(|file| file.metadata().ok()).map_or(0, |metadata| metadata.len());
+    size > u64::try_from(limit).unwrap_or(u64::MAX)
+}
+
 /// A file that the declaration names: in the workspace, or one of the operator's elsewhere.
 pub fn read_declared(workspace: &Path, path: &str, limit: usize) -> Result<Vec<u8>, String> {
     let whole = workspace.join(path);

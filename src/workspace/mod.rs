@@ -8,6 +8,8 @@
 //! * [`contain`]: paths that people and agents name; links are followed as long as they stay inside.
 //! * [`document`]: documents of people, read and replaced as a whole.
 //! * [`walk`], [`tree`], [`copy`]: all files; what they hold, as digests; a copy of them to work in.
+//! * [`stamps`]: files of program folders, by their times.
+//! * [`layer`]: layers of an overlay over it, and what a command wrote into one.
 //!
 //! Not here: what the files mean, and processes (`tool`), which have the sandbox around them.
 //!
@@ -18,6 +20,8 @@
 pub mod contain;
 pub mod copy;
 pub mod document;
+pub mod layer;
 pub mod plain;
+pub mod stamps;
 pub mod tree;
 pub mod walk;

@@ -103,7 +103,7 @@ pub enum What {
 }
 
 impl Fault {
-    fn new(place: impl AsRef<Path>, what: What) -> Self {
+    pub(super) fn new(place: impl AsRef<Path>, what: What) -> Self {
         Self { place: super::tree::name_of(place.as_ref()), what }
     }
 
@@ -256,6 +256,11 @@ pub fn stat(workspace: &Path, path: impl AsRef<Path>) -> Result<Option<Stat>, Fa
     stat_at(&folder, &name).map_err(|error| Fault::new(path, What::Failed(error)))
 }
 
+/// Is it a regular file?
+pub fn is_file(stat: &Stat) -> bool {
+    FileKind::of(FileType::from_raw_mode(stat.st_mode)) == FileKind::File
+}
+
 /// Puts exactly this file at exactly this name, at once. What had the name is gone, unless it is a folder.
 pub fn put(
     workspace: &Path,
@@ -396,6 +401,13 @@ fn split(path: &Path) -> Result<(Vec<OsString>, OsString), Fault> {
     let mut parent = parts(path)?;
     let name = parent.pop().ok_or_else(|| Fault::new(path, What::NotAFile(FileKind::Folder)))?;
     Ok((parent, name))
+}
+
+/// The folder that a path lies in, made where it is missing, and the name in it.
+pub(super) fn open_parent(workspace: &Path, path: &Path) -> Result<(OwnedFd, OsString), Fault> {
+    let (parent, name) = split(path)?;
+    let folder = folder(workspace, &parent, true)?.ok_or_else(|| Fault::new(path, What::Failed(Errno::NOENT)))?;
+    Ok((folder, name))
 }
 
 /// Opens a folder below the workspace, step by step; `None` where it is missing and not to be made.

@@ -24,8 +24,10 @@ use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
 
 mod guarded;
+mod ignored;
 
 pub use guarded::REPOSITORY;
+pub use ignored::{Ignored, ignored};
 
 use super::plain::{self, FileKind};
 use super::walk;
@@ -111,7 +113,7 @@ pub const TEMPORARY: &str = ".nightloop-tmp-";
 /// Removes what a killed engine left half-written in a workspace, before it counts as an artifact. Only the
 /// owner of the workspace may call this.
 pub fn remove_leftovers(root: &Path) -> io::Result<()> {
-    let everything = walk::Range { enter: &|_| true, depth: None, stop: &|| false };
+    let everything = walk::Range { enter: &|_| true, depth: None, stop: &|| false, ignored: false };
     walk::walk(root, &everything, &mut |seen| {
         if let walk::Seen::Entry(entry) = seen
             && entry.kind == FileKind::File
@@ -137,7 +139,7 @@ pub fn snapshot(
     let mut snapshot = TreeSnapshot::default();
     let excluded: Vec<&str> = exclude.iter().map(|prefix| prefix.trim_end_matches('/')).collect();
     let enter = |path: &Path| !excluded.iter().any(|prefix| path.starts_with(prefix));
-    let range = walk::Range { enter: &enter, depth: None, stop: &|| pace() == Pace::Stop };
+    let range = walk::Range { enter: &enter, depth: None, stop: &|| pace() == Pace::Stop, ignored: false };
     let finished = walk::walk(root, &range, &mut |seen| match seen {
         walk::Seen::LeftOut(why) => {
             snapshot.skipped.push(why);

@@ -57,6 +57,8 @@ pub struct Range<'a> {
     pub depth: Option<usize>,
     /// Is it time to end?
     pub stop: &'a dyn Fn() -> bool,
+    /// Is what rules exclude visited, too?
+    pub ignored: bool,
 }
 
 /// Visits what lies in `root`, in the order of names. `false`: it was stopped.
@@ -87,7 +89,7 @@ impl Walker<'_, '_> {
             Ok(names) => names,
             Err(error) => return self.left_out(path, &error.to_string()),
         };
-        let has_rules = names.iter().any(|(name, _)| name == ".gitignore");
+        let has_rules = !self.range.ignored && names.iter().any(|(name, _)| name == ".gitignore");
         let rules = if has_rules { self.read_rules(folder, path)? } else { None };
         let many = self.rules.len();
         self.rules.extend(rules);

@@ -61,7 +61,7 @@ fn a_changed_fact_or_decision_is_named() {
         ("certificate.issued", 0, "\"residual\":\"1\"", "\"residual\":\"0.5\"", "certificate.issued", 0),
         ("certificate.issued", 1, "\"met\":false", "\"met\":true", "certificate.issued", 1),
         ("glow.scored", 0, "\"W\":20", "\"W\":25", "glow.scored", 0),
-        ("probe.finished", 3, "{\"exited\":1}", "{\"exited\":0}", "residual.measured", 1),
+        ("probe.finished", 5, "{\"exited\":1}", "{\"exited\":0}", "residual.measured", 1),
         ("residual.measured", 1, "\"value\":\"1\"", "\"value\":\"0\"", "residual.measured", 1),
         ("learnings.recorded", 0, "Wrote note.txt.", "Wrote notes.txt", "learnings.recorded", 0),
         ("gate.judged", 0, "\"passed\":true", "\"passed\":false", "gate.judged", 0),
@@ -148,10 +148,10 @@ fn a_tool_that_ran_without_leave_is_named() {
     chain.events.clone_from(&Chain::read(&bench.run_dir()).events);
     chain.change(chain.find("run.started", 0), "\"deny\":[]", "\"deny\":[\"*\"]");
     assert_names(&judge(&bench, &chain), &run);
-    // A journal of an older kind is judged by the rules of its time.
+    // A journal is judged by the rules of its time, and what is in it shows which time that was.
     let now = format!("\"reducer_version\":{}", nightloop::machine::event::REDUCER_VERSION);
     chain.change(chain.find("run.started", 0), &now, "\"reducer_version\":2");
-    assert_eq!(judge(&bench, &chain).verdict(), VerifyVerdict::Incomplete);
+    assert_eq!(judge(&bench, &chain).verdict(), VerifyVerdict::Tampered);
 }
 
 #[test]

@@ -67,9 +67,11 @@ fn stop_ends_a_running_run_and_refuses_an_ended_one() {
 }
 
 #[test]
-fn a_run_does_not_start_beside_a_stop_file() {
+fn a_run_does_not_work_beside_a_stop_file() {
     let bench = tiny().file("scratch/STOP", "");
-    let refused = bench.nightloop(&["run"]).expect(64);
-    assert!(refused.stderr.contains("scratch/STOP"), "{}", refused.stderr);
-    assert!(run_dirs(&bench).is_empty());
+    let stopped = bench.nightloop(&["run"]).expect(4);
+    assert!(stopped.stdout.contains("scratch/STOP"), "{}", stopped.stdout);
+    assert_eq!(bench.evidence("halting_report.json")["iterations_completed"], 0);
+    assert_eq!(run_dirs(&bench).len(), 1, "the stop is recorded");
+    bench.nightloop(&["verify"]).expect(0);
 }

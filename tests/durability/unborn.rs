@@ -41,7 +41,7 @@ fn the_run_before_it_stays_the_newest() {
         let bench = tiny();
         bench.nightloop(&["run"]).expect(0);
         let run = run_id(&bench);
-        assert_eq!(run_with(&bench, &["run"], &[(variable, point)]).code, -1, "{point}");
+        assert_eq!(run_with(&bench, &["run", "--anyway"], &[(variable, point)]).code, -1, "{point}");
         assert_eq!(run_dirs(&bench).len(), 2, "{point}");
         for command in ["status", "verify", "resume"] {
             let told = bench.nightloop(&[command]).expect(0);
@@ -66,7 +66,7 @@ fn what_is_left_of_a_real_run_is_never_cleared() {
             true => fs::remove_dir_all(dir.join(lost)).unwrap(),
             false => fs::remove_file(dir.join(lost)).unwrap(),
         }
-        bench.nightloop(&["run"]).expect(0);
+        bench.nightloop(&["run", "--anyway"]).expect(0);
         assert!(dir.is_dir(), "{lost}: a damaged run was taken for one that never began");
         assert!(bench.nightloop(&["runs"]).stdout.contains(&run), "{lost}");
     }
@@ -76,7 +76,7 @@ fn what_is_left_of_a_real_run_is_never_cleared() {
     let dir = bench.run_dir();
     fs::remove_dir_all(&dir).unwrap();
     fs::create_dir(&dir).unwrap();
-    bench.nightloop(&["run"]).expect(0);
+    bench.nightloop(&["run", "--anyway"]).expect(0);
     assert!(dir.is_dir(), "a run that an anchor names was cleared");
 }
 

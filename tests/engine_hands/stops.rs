@@ -29,9 +29,9 @@ const FILES: &[(Moment, Kind, &[i32])] = &[
     // A name that leads nowhere may count or not.
     (During, Dangling, &[0, 4]),
     (During, LinkLoop, &[0, 4]),
-    (Before, LinkFile, &[64]),
-    (Before, Fifo, &[64]),
-    (Before, DevZero, &[64]),
+    (Before, LinkFile, &[4]),
+    (Before, Fifo, &[4]),
+    (Before, DevZero, &[4]),
     (Between, LinkFile, &[75]),
     (Between, Fifo, &[75]),
     (Between, DevZero, &[75]),

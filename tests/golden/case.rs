@@ -25,6 +25,7 @@ pub struct Case {
     turns: BTreeMap<(&'static str, u32), Value>,
     work: BTreeMap<u32, Vec<Value>>,
     verdicts: BTreeMap<u32, Value>,
+    steps: Vec<Value>,
     moves: bool,
 }
 
@@ -51,6 +52,7 @@ impl Case {
             turns: BTreeMap::new(),
             work: BTreeMap::new(),
             verdicts: BTreeMap::new(),
+            steps: Vec::new(),
             moves: true,
         }
     }
@@ -105,9 +107,9 @@ impl Case {
     /// The residual of each iteration; the solver writes it into a file. It starts at 100.
     pub fn residuals(mut self, values: &[&str]) -> Self {
         for (number, value) in (0..).zip(values) {
-            self.work.entry(number).or_default().push(write("residual", &format!("{value}\n")));
+            self.work.entry(number).or_default().push(write("src/residual", &format!("{value}\n")));
         }
-        self.residual("cat residual").file("residual", "100\n")
+        self.residual("cat src/residual").file("src/residual", "100\n")
     }
 
     /// More work for the solver in one iteration; its report follows by itself.
@@ -125,6 +127,12 @@ impl Case {
     /// All turns of a role in one iteration, word for word.
     pub fn turns(mut self, role: &'static str, iteration: u32, turns: Value) -> Self {
         self.turns.insert((role, iteration), turns);
+        self
+    }
+
+    /// One more step of the script, for calls that role and iteration do not tell apart.
+    pub fn step(mut self, step: Value) -> Self {
+        self.steps.push(step);
         self
     }
 
@@ -167,7 +175,7 @@ impl Case {
             let turns = own.unwrap_or_else(|| self.default_turns(role, iteration));
             json!({"role": role, "iteration": iteration, "turns": turns})
         };
-        calls.map(step).collect()
+        calls.map(step).chain(self.steps.iter().cloned()).collect()
     }
 
     fn scripted(self) -> Common {
@@ -218,6 +226,15 @@ impl Ran {
         self.text("AGENTS.md")
     }
 
+    /// The first message of the first call of a role in an iteration.
+    pub fn first_message(&self, role: &str, iteration: u32) -> String {
+        let mine = format!("it{iteration}.{role}");
+        let started = self.events("agent.started");
+        let data = started.iter().find(|data| data["call"] == mine.as_str()).unwrap_or_else(|| panic!("{started:?}"));
+        let message: Value = serde_json::from_str(&self.blob(&data["message"])).unwrap();
+        message["content"].as_str().unwrap().to_owned()
+    }
+
     /// The announced calls of one tool.
     pub fn intended(&self, tool: &str) -> usize {
         self.events("tool.intended").iter().filter(|data| data["name"] == tool).count()
@@ -257,4 +274,13 @@ impl Running {
 #[track_caller]
 pub fn no_survivor(ran: &Ran) {
     wait_until("nothing is left", || processes_in(&ran.bench.workspace).is_empty());
+}
+
+/// Can the engine show its checks an overlay here? Only the program itself can say: a test is no launcher.
+pub fn overlays() -> bool {
+    let there = Bench::in_memory().nightloop(&["doctor"]).stdout.contains("✓  overlays: ");
+    if !there {
+        eprintln!("skipped: this machine gives no overlays");
+    }
+    there
 }

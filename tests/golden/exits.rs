@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::case::{Case, argv, write};
+use crate::case::{Case, Ran, argv, write};
 use crate::sealed::{Expect, check};
 
 #[test]
@@ -24,11 +24,23 @@ fn every_criterion_met_is_exact() {
 }
 
 #[test]
-fn a_residual_below_r_p_converges_although_a_criterion_is_unmet() {
-    let case = Case::new().check("never", "false").residuals(&["0.5", "0.00009"]);
+fn a_residual_below_r_p_converges_although_a_judged_criterion_is_unmet() {
+    let case = Case::new().check("here", "true").judged("never").residuals(&["0.5", "0.00009"]);
     let ran = case.declare("halting_certificates", json!(["EXACT", "CONVERGED"])).declare("R_p", json!("1e-4")).run();
     check(&ran, &Expect::converged(&["0.5", "0.00009"]));
     assert_eq!(ran.report()["halting_certificate"]["R_p_decimal_string"], "0.0001");
+}
+
+#[test]
+fn a_residual_of_zero_does_not_converge_over_a_red_check() {
+    let case = Case::new().check("a", "test -f a").check("b", "test -f b").residuals(&["0", "0", "0"]);
+    let ran = case
+        .declare("halting_certificates", json!(["CONVERGED"]))
+        .declare("budget", json!({"max_iterations": 3}))
+        .run();
+    check(&ran, &Expect::budget("iterations", &["0", "0", "0"]));
+    let why = ran.bench.evidence("iter_0/certificate.json")["why"].clone();
+    assert!(why.as_str().unwrap().ends_with("but unmet by its check: a, b"), "{why}");
 }
 
 #[test]
@@ -152,7 +164,7 @@ fn spec_one_diverges_and_blocks_with_its_own_contracts() {
 #[test]
 fn a_goal_that_holds_from_the_start_is_neutral_and_exact() {
     let case = Case::new().stale().check("a", "true").declare("northstar", json!({}));
-    let ran = case.run();
+    let ran = Ran::of(case.written(), &["run", "--headless", "--anyway"]);
     check(&ran, &Expect::exact(&["0"]));
     assert_eq!(ran.report()["northstar_alignment_certificate"]["status"], "NEUTRAL");
 }

@@ -23,7 +23,12 @@ fn a_win_in_between_starts_the_count_again() {
 
 #[test]
 fn a_growing_distance_drifts_although_criteria_turn_true() {
-    let mut case = Case::new().stale().file("metric", "60\n");
+    // The criteria serve a metric that nothing measures, so that they win; the measured one moves away.
+    let second = "- vc-1: steps | 0 | 100\n- vc-2: criteria | 0 | 4\n";
+    let served = json!({"a": ["vc-2"], "b": ["vc-2"], "c": ["vc-2"], "d": ["vc-2"]});
+    let measured = json!({"vc-1": argv("cat metric")});
+    let mut case = Case::new().stale().file("metric", "60\n").file("NORTHSTAR.md", second);
+    case = case.declare("northstar", json!({"links": served, "measure": measured}));
     for (number, id) in (0..).zip(["a", "b", "c", "d"]) {
         let metric = format!("{}\n", 50 - 10 * number);
         case = case.check(id, &format!("test -f {id}")).solver(number, [write(id, "1\n"), write("metric", &metric)]);
@@ -32,7 +37,57 @@ fn a_growing_distance_drifts_although_criteria_turn_true() {
     check(&ran, &Expect::drifted(&["0.75", "0.5", "0.25"]));
     assert!(ran.detail().contains("distance"), "{}", ran.detail());
     assert_eq!(ran.bench.evidence("iter_2/glow.json")["W"], 15);
-    assert!(ran.text("evidence/loop/northstar_drift.log").contains("iteration 2: W=15 distance=0.7 drifting=true"));
+    assert!(ran.text("evidence/loop/northstar_drift.log").contains("iteration 2: W=15 distance=0.85 drifting=true"));
+}
+
+#[test]
+fn a_metric_that_moved_away_is_not_advanced() {
+    let case = Case::new().stale().file("metric", "60\n").check("a", "test -f a").check("never", "false");
+    let ran = case.solver(0, [write("a", "1\n"), write("metric", "50\n")]).run();
+    let glow = ran.bench.evidence("iter_0/glow.json");
+    assert_eq!((&glow["W"], &glow["northstar_metric_advanced"]), (&json!(0), &Value::Null));
+}
+
+/// Nobody measures vc-1: it follows the residual, which shrinks, also by one judged criterion at a time.
+#[test]
+fn a_shrinking_residual_is_progress() {
+    let bound = |case: Case| case.stale().declare("northstar", json!({}));
+    let residuals = ["90", "70", "50", "30", "10", "0"];
+    let case = bound(Case::new()).check("a", "test $(cat src/residual) = 0").residuals(&residuals);
+    let ran = case.run();
+    check(&ran, &Expect::exact(&residuals));
+    let glow = ran.bench.evidence("iter_1/glow.json");
+    assert_eq!((&glow["W"], &glow["northstar_metric_advanced"]), (&json!(20), &json!("vc-1")));
+
+    let mut case = bound(Case::new()).check("here", "test -f f");
+    for (number, id) in (0..).zip(["a", "b", "c", "d"]) {
+        let met: Vec<Value> = ["a", "b", "c", "d"][..=number as usize]
+            .iter()
+            .map(|id| json!({"criterion": id, "met": true, "artifact": "f", "why": "It does."}))
+            .collect();
+        case = case
+            .judged(id)
+            .solver(number, [write("f", &format!("{number}\n"))])
+            .skeptic(number, json!({"judged": met}));
+    }
+    check(&case.run(), &Expect::exact(&["0.6", "0.4", "0.2", "0"]));
+}
+
+#[test]
+fn a_link_to_a_metric_that_does_not_exist_is_refused() {
+    let ran = Case::two_steps().declare("northstar", json!({"links": {"a": ["no-such-metric"]}})).run().expect(3);
+    assert!(ran.detail().contains("`no-such-metric`"), "{}", ran.detail());
+    assert!(ran.events("llm.requested").is_empty(), "something was spent");
+}
+
+/// 39 → 45 of `>= 40` is an arrival, not a drift.
+#[test]
+fn beyond_a_bound_is_at_the_target() {
+    let measure = json!({"measure": {"vc-1": argv("cat src/metric")}});
+    let case = Case::new().stale().file("NORTHSTAR.md", "- vc-1: stars | 39 | >= 40\n").file("src/metric", "39\n");
+    let case = case.declare("northstar", measure).check("a", "test -f a");
+    let ran = case.solver(0, [write("a", "1\n"), write("src/metric", "45\n")]).run();
+    check(&ran, &Expect::exact(&["0"]));
 }
 
 #[test]

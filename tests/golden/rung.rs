@@ -2,13 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::case::{Case, Ran, argv, call, skeptic_report, write};
+use crate::case::{Case, Ran, argv, skeptic_report, write};
 use crate::sealed::{Expect, check};
 
 fn promoted() -> Case {
     Case::two_steps()
         .declare("rung_target", json!(65_537))
-        .declare("security", json!({"command": argv("test -f b"), "version_command": argv("echo scanner 1.0")}))
+        .declare(
+            "security",
+            json!({"command": argv("test -f b && echo 0 findings"), "version_command": argv("echo scanner 1.0")}),
+        )
         .declare("api_surface", json!({"command": argv("cat api")}))
         .file("api", "one\ntwo\n")
 }
@@ -27,6 +30,15 @@ fn the_highest_rung_is_reached_with_its_evidence() {
     let report = ran.report();
     assert_eq!(report["verification_rung_target"], 65_537);
     assert_eq!(report["verification_rung_achieved"], 65_537);
+    let kept = |name: &str| std::fs::read_to_string(ran.bench.workspace.join("evidence/loop").join(name)).unwrap();
+    assert_eq!(kept("security_version.txt").trim(), "scanner 1.0");
+    assert_eq!(kept("api_surface_before.txt").trim(), "one\ntwo");
+    assert_eq!(kept("api_surface_after.txt").trim(), "one\ntwo\nthree");
+    let manifest = ran.bench.evidence("manifest.json");
+    let listed = manifest["artifacts"].as_array().unwrap().iter();
+    let scan = listed.clone().find(|file| file["file_path"] == "evidence/loop/security_scan.txt").unwrap();
+    let digest = nightloop::model::digest::Digest::of(kept("security_scan.txt").as_bytes());
+    assert_eq!(scan["sha256"], json!(digest));
     let version = ran.events("probe.finished");
     assert!(
         version.iter().any(|data| data["probe"] == "security_version" && data["result"]["last_line"] == "scanner 1.0")
@@ -41,8 +53,17 @@ fn a_touched_surface_raises_the_rung() {
 }
 
 #[test]
-fn a_missing_security_command_blocks() {
-    blocked(&promoted().without("security").run(), "SECURITY_BLOCKED");
+fn without_its_commands_the_highest_rung_is_refused_before_anything_is_spent() {
+    for missing in ["security", "api_surface"] {
+        let ran = promoted().without(missing).run().expect(3);
+        let report = ran.report();
+        assert_eq!((&report["status"], &report["stop_reason"]), (&json!("EXIT_NEED_INFO"), &json!("SECURITY_BLOCKED")));
+        let detail = ran.detail();
+        assert!(detail.contains(&format!("{missing}.command is not declared")), "{detail}");
+        assert!(detail.contains("declare them, or leave out `touches`"), "no hint: {detail}");
+        assert!(ran.events("llm.requested").is_empty() && ran.events("probe.started").is_empty());
+        ran.verified();
+    }
 }
 
 #[test]
@@ -57,22 +78,27 @@ fn a_removed_interface_line_blocks() {
     assert!(detail.contains("removed: one"), "{detail}");
 }
 
-#[test]
-fn an_interface_that_is_not_declared_blocks() {
-    blocked(&promoted().without("api_surface").run(), "VERIFICATION_RUNG_FAILED");
+/// The skeptic that judges `doc`; further judgements say the goal in these words.
+fn judging(met: bool, restated: Option<&str>) -> Value {
+    let verdict = json!({"criterion": "doc", "met": met, "artifact": "b", "why": "It was read."});
+    let fields = json!({"judged": [verdict], "restated": restated});
+    json!([{"calls": [skeptic_report(1, Some(&fields))]}])
 }
 
-/// The skeptic that judges `doc`, after the same look at a file four times.
-fn judging() -> Value {
-    let met = json!({"judged": [{"criterion": "doc", "met": true, "artifact": "b", "why": "It reads well."}]});
-    let look = || call("read_file", json!({"path": ".state/seen"}));
-    let calls: Vec<Value> = [look(), look(), look(), look(), skeptic_report(1, Some(&met))].to_vec();
-    json!([{"calls": calls}])
-}
+const WORDS: [&str; 5] = [
+    "Nothing that was asked for is missing.",
+    "All conditions are true at once.",
+    "None of the criteria fails.",
+    "Whatever is listed has been reached.",
+    "One red criterion would show that it is not done.",
+];
 
-fn judged() -> Case {
-    let case = promoted().judged("doc").file(".gitignore", ".state/\n").file(".state/seen", "yes\n");
-    case.turns("skeptic", 1, judging())
+/// The judge says these words in turn, and judges so.
+fn judged(said: [(&str, bool); 5]) -> Case {
+    let case = promoted().judged("doc").turns("skeptic", 1, judging(true, None));
+    (1..).zip(said).fold(case, |case, (nth, (words, met))| {
+        case.step(json!({"purpose": "skeptic", "subject": "restated", "nth": nth, "turns": judging(met, Some(words))}))
+    })
 }
 
 fn paraphrased(ran: &Ran) -> usize {
@@ -81,18 +107,33 @@ fn paraphrased(ran: &Ran) -> usize {
 
 #[test]
 fn paraphrases_that_agree_pass() {
-    let ran = judged().run();
+    let ran = judged(WORDS.map(|words| (words, true))).run();
     check(&ran, &Expect::exact(&["0.666666666667", "0"]));
     assert_eq!(paraphrased(&ran), 5);
 }
 
 #[test]
+fn a_phrase_that_is_said_again_refuses_nobody() {
+    let [one, two, three, ..] = WORDS;
+    let ran = judged([one, two, three, one, "nothing that was asked for is missing!"].map(|words| (words, true))).run();
+    check(&ran, &Expect::exact(&["0.666666666667", "0"]));
+}
+
+#[test]
 fn paraphrases_that_disagree_block() {
-    // The script cannot tell a paraphrase from the first judgement, but the workspace can: the security
-    // command takes away what the skeptic reads first, and a skeptic who only fails never reports.
-    let ran = judged().declare("security", json!({"command": argv("rm .state/seen")})).run();
+    let mut said = WORDS.map(|words| (words, true));
+    said[3].1 = false;
+    let ran = judged(said).run();
     check(&ran, &Expect::blocked("SEED_DISAGREEMENT", &["0.666666666667", "0"]));
-    assert!(ran.detail().contains("0 of 5 agree"), "{}", ran.detail());
+    assert!(ran.detail().contains("4 of 5 agree"), "{}", ran.detail());
+}
+
+#[test]
+fn a_goal_that_is_only_repeated_is_not_restated() {
+    let goal = "Every criterion holds.";
+    let ran = judged([WORDS[0], WORDS[1], goal, "every criterion: holds", ""].map(|words| (words, true))).run();
+    check(&ran, &Expect::blocked("SEED_DISAGREEMENT", &["0.666666666667", "0"]));
+    assert!(ran.detail().contains("5 of 5 agree; 2 restated in words of their own"), "{}", ran.detail());
 }
 
 #[test]

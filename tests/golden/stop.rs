@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::case::{Case, Ran, Running, no_survivor, sh, solver_report, write};
+use crate::case::{Case, Ran, Running, argv, no_survivor, sh, solver_report, write};
 use crate::sealed::{Expect, check};
 use crate::support::wait_until;
 
@@ -49,25 +49,31 @@ fn stop_cuts_a_tool_and_resume_reaches_the_same_certificate() {
     assert_eq!(ran.exit()["signal_detected"], "stop_file");
     assert_eq!(ran.exit()["iteration_at_detection"], 0);
 
+    // What the solver had written when it was cut is there, and marked as what it is.
+    let partial = ran.bench.evidence("iter_0/partial_artifacts.json");
+    assert_eq!(partial["partial"], true);
+    assert_eq!(partial["artifacts"][0]["path"], "metric");
+    let patch = fs::read_to_string(ran.bench.workspace.join("evidence/loop/iter_0/partial.patch")).unwrap();
+    assert!(patch.contains("metric") && patch.contains("+1"), "{patch}");
+    assert_eq!(ran.exit()["partial_artifacts"]["files_changed"], 1);
+    assert_eq!(ran.events("artifacts.partial").len(), 1);
+
     let refused = ran.bench.nightloop(&["resume"]).expect(75);
     assert!(refused.stderr.contains("scratch/STOP"), "{}", refused.stderr);
     fs::remove_file(&stop).unwrap();
     let resumed = ran.resume();
     check(&resumed, &Expect::exact(&["0.5", "0"]));
     assert_eq!(resumed.report()["resumes"], 1);
+    // Collected as a whole all the same, from the tree before the iteration.
+    let artifacts = resumed.bench.evidence("iter_0/artifacts.json")["artifacts"].clone();
+    assert!(artifacts.as_array().unwrap().iter().any(|file| file["path"] == "metric"), "{artifacts}");
+    let manifest = resumed.bench.evidence("manifest.json");
+    assert_eq!(manifest["workspace"]["files"][0]["iteration"], 1, "the newest first");
+    assert_eq!(manifest["workspace"]["total"], manifest["workspace"]["listed"]);
+    let delta = resumed.bench.evidence("northstar_delta.json");
+    assert_eq!(delta["iterations"].as_array().unwrap().len(), 2);
+    assert_eq!(delta["iterations"][0]["metrics"][0]["after"], "1", "{delta}");
     assert_eq!(certificate(&resumed), certificate(&Case::two_steps().run()));
-}
-
-#[test]
-fn a_stop_that_stands_before_the_start_is_refused_and_nothing_is_written() {
-    let ran = Case::two_steps().file("scratch/STOP", "").run();
-    assert_eq!(ran.ended.code, 64);
-    assert!(ran.ended.stderr.contains("scratch/STOP exists"), "{}", ran.ended.stderr);
-    assert!(ran.ended.stderr.contains("remove it"), "{}", ran.ended.stderr);
-    assert!(!ran.bench.state.join("runs").exists());
-    for name in ["evidence", "AGENTS.md"] {
-        assert!(!ran.bench.workspace.join(name).exists(), "{name}");
-    }
 }
 
 #[test]
@@ -147,10 +153,12 @@ fn check_without_plan(ran: &Ran) {
 
 #[test]
 fn finished_work_beats_a_stop() {
-    // The check itself asks for the stop, when it is replayed.
-    let script = "test -f a || exit 1; echo >> .state/n; test $(wc -l < .state/n) -lt 2 || touch scratch/STOP";
-    let case = Case::new().check("a", script).solver(0, [write("a", "1\n")]);
-    let ran = case.file(".gitignore", ".state/\n").file(".state/n", "").file("scratch/note", "").run();
+    // The check itself asks for the stop, when it is replayed; it counts where tools keep what makes them faster.
+    let script = "test -f a || exit 1; mkdir -p target scratch; echo >> target/n
+        test $(wc -l < target/n) -lt 2 || touch scratch/STOP";
+    let check_a = json!({"id": "a", "text": "a", "check": {"command": argv(script), "writes": ["scratch/STOP"]}});
+    let case = Case::new().declare("acceptance_criteria", json!([check_a])).solver(0, [write("a", "1\n")]);
+    let ran = case.file(".gitignore", "target/\n").file("Cargo.toml", "").file("scratch/note", "").run();
     check(&ran, &Expect::exact(&["0"]));
     assert!(ran.bench.workspace.join("scratch/STOP").exists());
 }
@@ -165,4 +173,41 @@ fn a_run_in_progress_is_incomplete_and_owned() {
     let ran = running.wait();
     check(&ran, &Expect::stopped(4, &[]));
     wait_until("the seal is there", || ran.bench.run_dir().join("seal.json").exists());
+}
+
+/// `two_steps` with a database that is there as long as the file `up` is.
+fn with_database(every_seconds: u64) -> Case {
+    let command = ["sh", "-c", "test -f .db/up || { echo 'db: no response' >&2; exit 2; }"];
+    let declared = json!([{"name": "db", "command": command, "every_seconds": every_seconds}]);
+    sleepy().declare("backpressure", declared).file(".gitignore", ".db\n").file(".db/up", "")
+}
+
+#[test]
+fn a_dead_database_stops_the_run_before_an_agent_and_resume_goes_on_once_it_is_back() {
+    let case = Case::two_steps().declare("backpressure", json!([{"name": "db", "command": ["test", "-f", "up"]}]));
+    let ran = case.run();
+    // Before the plan or after it, whichever look came first.
+    assert_eq!(ran.ended.code, 4, "{}", ran.ended.stderr);
+    ran.bench.nightloop(&["verify"]).expect(0);
+    assert_eq!(ran.exit()["signal_detected"], "dependency_down");
+    assert_eq!(ran.exit()["detail"], "what the work needs is not available: db: exit 1");
+    assert!(ran.events("agent.started").is_empty(), "nothing was spent");
+    ran.bench.nightloop(&["resume"]).expect(4);
+    fs::write(ran.bench.workspace.join("up"), "").unwrap();
+    check(&ran.resume(), &Expect::exact(&["0.5", "0"]));
+}
+
+#[test]
+fn a_database_that_dies_under_an_agent_cuts_it_within_its_interval() {
+    let running = with_database(1).start();
+    running.wait_for_process("sleep 301");
+    let up = running.bench.workspace.join(".db/up");
+    fs::remove_file(&up).unwrap();
+    let ran = running.wait();
+    no_survivor(&ran);
+    check(&ran, &Expect::stopped(4, &[]));
+    assert!(ran.exit()["detail"].as_str().unwrap().ends_with("db: exit 2: db: no response"), "{}", ran.exit());
+    assert_eq!(ran.exit()["partial_artifacts"]["files_changed"], 1);
+    fs::write(&up, "").unwrap();
+    check(&ran.resume(), &Expect::exact(&["0.5", "0"]));
 }

@@ -5,5 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod goal;
+mod honest;
 mod ralph;
 mod written;

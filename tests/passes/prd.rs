@@ -80,7 +80,7 @@ fn what_is_no_verdict_is_asked_for_and_never_guessed() {
 }
 
 #[test]
-fn a_file_that_is_missing_or_done_needs_a_person() {
+fn a_file_that_is_missing_needs_a_person_and_one_that_is_done_nobody() {
     let case = Case::prd(&["A"]);
     std::fs::remove_file(case.bench.workspace.join("prd.json")).unwrap();
     let ran = case.run().ends(3).is("EXIT_NEED_INFO", "NULL_INPUT");
@@ -88,9 +88,10 @@ fn a_file_that_is_missing_or_done_needs_a_person() {
 
     let mut done = item("A");
     done["passes"] = json!(true);
-    let ran = Case::prd(&["A"]).file("prd.json", &json!({"userStories": [done]}).to_string()).run();
-    let ran = ran.ends(3).is("EXIT_NEED_INFO", "NULL_INPUT");
-    assert!(ran.detail().contains("passes already"), "{}", ran.detail());
+    let ran =
+        Case::prd(&["A"]).file("a.txt", "A\n").file("prd.json", &json!({"userStories": [done]}).to_string()).run();
+    assert_eq!(ran.ended.code, 0, "{}{}", ran.ended.stdout, ran.ended.stderr);
+    assert!(ran.ended.stdout.contains("Already met"), "{}", ran.ended.stdout);
 }
 
 #[test]
@@ -207,4 +208,15 @@ fn an_attempt_that_is_cut_counts() {
     assert_eq!(ran.verdicts(), ["UNVERIFIED", "UNVERIFIED"]);
     assert_eq!(ran.asked(), [(1, "stuck".to_owned(), "A".to_owned())]);
     assert!(ran.text("loop/log.txt").contains("cut: the budget for"), "{}", ran.text("loop/log.txt"));
+}
+
+/// Skills speak to a swarm: what an author was not told is not linked.
+#[test]
+fn a_capsule_of_a_pass_links_no_skill() {
+    let ran = Case::prd(&["A"]).file("skills/house.md", "- Tabs.\n").run().converged();
+    assert_eq!(ran.bench.evidence("iter_0/cnf_capsule.json")["skill_pack"], json!([]));
+    for started in ran.events("agent.started") {
+        let message = ran.blob(&started["message"]);
+        assert!(message.contains("\\\"skill_pack\\\": []") && !message.contains("Tabs."), "{message}");
+    }
 }

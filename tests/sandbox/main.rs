@@ -19,6 +19,7 @@ mod layers;
 mod lifetime;
 mod network;
 mod ordinary;
+mod overlay;
 mod raised;
 mod secrets;
 mod stage;

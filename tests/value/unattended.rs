@@ -134,9 +134,9 @@ fn a_guard_that_was_changed() {
         .file("check.sh", "exit 1\n")
         .declare("acceptance_criteria", judged)
         .on_subject("execute", "T1", work);
-    // Nobody is there to look at it: blocked, never a success.
-    let ran = case.run().expect(1).verified();
-    assert_eq!(ran.halted()["stop_reason"], "INVARIANT_VIOLATION");
+    // Nobody is there to look at it: it waits for an answer, and is never a success before.
+    let ran = case.run().expect(3).verified();
+    assert_eq!(ran.halted()["stop_reason"], "BACKPRESSURE_SIGNAL");
     assert!(ran.halted()["detail"].as_str().unwrap().contains("check.sh"), "{}", ran.halted());
 }
 

@@ -145,7 +145,8 @@ impl Git {
     /// Git opens the files with its rules wherever it comes by, and would wait for a pipe.
     fn look_for_pipes(&self) -> Result<(), Trouble> {
         let mut odd = None;
-        let range = walk::Range { enter: &|_| true, depth: None, stop: &|| self.setting.stop.is_cancelled() };
+        let stop = || self.setting.stop.is_cancelled();
+        let range = walk::Range { enter: &|_| true, depth: None, stop: &stop, ignored: false };
         let walked = walk::walk(self.workspace(), &range, &mut |seen| match seen {
             walk::Seen::Entry(entry)
                 if entry.kind == FileKind::Other && RULES.iter().any(|name| entry.name == *name) =>

@@ -17,6 +17,7 @@ use crate::engine::confine;
 use crate::engine::context::{Context, sleep_for, stop_comes};
 use crate::engine::conversation;
 use crate::engine::error::EngineError;
+use crate::engine::learn;
 use crate::engine::offer::{self, ToolServer};
 use crate::machine::event::{Signal, Usage};
 use crate::model::act::Act;
@@ -237,6 +238,7 @@ fn confinement(
         let _ = std::fs::create_dir_all(folder);
     }
     folders.extend(program.files());
+    learn::hold(cx)?;
     let sealed = confine::sealed_from(cx, open.role);
     let access = permit::access_of(open.role);
     confine::put_up(cx.sandbox().for_program(access, &folders, &folders, &sealed))

@@ -189,7 +189,7 @@ fn check_tree(run_dir: &RunDir, state: &RunState, workspace: &Path, found: &mut 
         Ok(recorded) => recorded,
         Err(why) => return found.contradict("blobs", format!("the recorded tree {digest} cannot be read: {why}")),
     };
-    let excluded = ours::excluded(state.loop_file());
+    let excluded = ours::excluded(state);
     let excluded: Vec<&str> = excluded.iter().map(String::as_str).collect();
     let now = match tree::snapshot(workspace, &excluded, None, &|| Pace::Walk) {
         Ok(Some((now, _))) => now,

@@ -4,29 +4,42 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::machine::words::{Place, Told, Topic::Check, Topic::Run, counted};
+use crate::machine::words::{self, Place, Told, Topic::Check, Topic::Run, counted};
 use crate::model::amount;
 use crate::model::certificate::{Certificate, CertificateKind, Residual};
 use crate::model::digest::Digest;
 use crate::model::gate_report::GateReport;
 use crate::model::glow::Glow;
-use crate::model::learnings::{CompactionLog, Entry};
+use crate::model::learnings::{CompactionLog, Entry, Shortened};
 
 use super::family::family;
-use super::probe::{Phase, ProbeFinished, ProbeStarted};
+use super::guard::GuardsCompared;
+use super::probe::{Phase, Probe, ProbeFinished, ProbeStarted};
 
 family! {
     /// What happened in an iteration, or before the first one to measure where the run starts.
     IterationEvent {
         TreeTaken = "tree.taken", Fact, |taken| vec![taken.tree];
         ProbeStarted = "probe.started", Fact;
-        ProbeFinished = "probe.finished", Fact, |finished| vec![finished.result.output];
+        ProbeFinished = "probe.finished", Fact, |finished| {
+            finished.result.held_back.into_iter().chain([finished.result.output]).collect()
+        };
         IterationBegan = "iteration.began", Fact, |began| vec![began.capsule];
-        ArtifactsCollected = "artifacts.collected", Fact, |collected| vec![collected.tree, collected.diff];
+        ArtifactsCollected = "artifacts.collected", Fact, |collected| {
+            let aside = collected.learnings_aside.iter().flat_map(|aside| [aside.found, aside.put_back]);
+            [collected.tree, collected.diff].into_iter().chain(collected.learnings_frame).chain(aside).collect()
+        };
+        ArtifactsPartial = "artifacts.partial", Fact, |partial| partial.diff.into_iter().collect();
         ResidualMeasured = "residual.measured", Decided;
         CertificateIssued = "certificate.issued", Decided;
         GlowScored = "glow.scored", Derived;
-        LearningsRecorded = "learnings.recorded", Derived;
+        LearningsRecorded = "learnings.recorded", Derived, |recorded| {
+            let aside = recorded.aside.iter().flat_map(|aside| [aside.found, aside.put_back]);
+            recorded.frame.into_iter().chain(aside).collect()
+        };
+        GuardsCompared = "guards.compared", Fact, |compared| {
+            [compared.trusted, compared.diff].into_iter().chain(compared.since).collect()
+        };
         GateJudged = "gate.judged", Decided;
     }
 }
@@ -43,29 +56,25 @@ impl IterationEvent {
                 }
             }
             Self::ProbeStarted(started) => Told::quiet(Check, format!("{} starts", started.probe.name())),
-            Self::ProbeFinished(finished) => {
-                let when = match finished.phase {
-                    Phase::Baseline => "start".to_owned(),
-                    Phase::Scouted => format!("{it} before"),
-                    Phase::Iteration => it.clone(),
-                    Phase::Replay(k) => format!("{it} replay {k}"),
-                    Phase::Gate => format!("{it} gate"),
-                    Phase::Step(step) => format!("step {step}"),
-                    Phase::Detour => format!("{it} detour"),
-                };
-                let (name, result) = (finished.probe.name(), &finished.result);
-                let text = format!("{when} {name}: {}, {}", result.end.describe(), amount::took(result.millis));
-                // Before the first iteration a check that fails is what the run is for.
-                let good = (finished.phase != Phase::Baseline).then(|| result.end.passed());
-                Told { good, ..Told::new(Check, text) }
-            }
+            Self::ProbeFinished(finished) => told_probe(finished, it),
             Self::IterationBegan(began) => {
                 let rebuilt = if began.rebuilt { ", capsule rebuilt: it pointed at an earlier discussion" } else { "" };
                 Told::new(Run, format!("iteration {} begins{rebuilt}", at.iteration))
             }
             Self::ArtifactsCollected(collected) => {
-                Told::new(Run, format!("{it} {} changed", counted(collected.changes.len(), "file", "files")))
+                let changed = format!("{it} {} changed", counted(collected.changes.len(), "file", "files"));
+                match collected.learnings_aside {
+                    Some(_) => Told::judged(Run, false, format!("{changed}; a change of AGENTS.md is set aside")),
+                    None => Told::new(Run, changed),
+                }
             }
+            Self::ArtifactsPartial(partial) => match &partial.unread {
+                None => {
+                    let files = counted(partial.changes.len(), "file", "files");
+                    Told::new(Run, format!("{it} stopped in its middle: {files} changed so far"))
+                }
+                Some(why) => Told::judged(Run, false, format!("{it} stopped in its middle: {why}")),
+            },
             Self::ResidualMeasured(measured) => {
                 let when = measured.iteration.map_or_else(|| "start".to_owned(), |number| format!("it{number}"));
                 match (&measured.residual, &measured.why_null) {
@@ -94,6 +103,14 @@ impl IterationEvent {
                 };
                 Told::new(Run, format!("{it} AGENTS.md has its entry{demoted}"))
             }
+            Self::GuardsCompared(compared) => match (compared.judges().count(), &compared.without_replays) {
+                (0, None) => Told::quiet(Check, format!("{it} nothing that judges was changed")),
+                (changed, None) => {
+                    let text = format!("{it} {} of what judges changed", counted(changed, "file", "files"));
+                    Told::new(Check, text)
+                }
+                (_, Some(why)) => Told::judged(Check, false, format!("{it} no replay is possible: {why}")),
+            },
             Self::GateJudged(judged) => {
                 let checks = &judged.report.checks;
                 let held = checks.iter().filter(|check| check.ok).count();
@@ -103,10 +120,42 @@ impl IterationEvent {
     }
 }
 
+/// A command that ended, and against which tree it ran.
+fn told_probe(finished: &ProbeFinished, it: &str) -> Told {
+    let when = match finished.phase {
+        Phase::Baseline => "start".to_owned(),
+        Phase::Scouted => format!("{it} before"),
+        Phase::Iteration => it.to_owned(),
+        Phase::Replay(k) => format!("{it} replay {k}"),
+        Phase::Gate => format!("{it} gate"),
+        Phase::Step(step) => format!("step {step}"),
+        Phase::Detour => format!("{it} detour"),
+        Phase::Pristine
+        | Phase::PristineWithTools
+        | Phase::PristineSince
+        | Phase::Reverted
+        | Phase::Canary
+        | Phase::CanaryAtStart
+        | Phase::AtStart => format!("{it} {}", finished.phase.describe()),
+        Phase::Empty => finished.phase.describe().to_owned(),
+    };
+    if let (Phase::Empty, Probe::Criterion(id), true) = (finished.phase, &finished.probe, finished.result.end.passed())
+    {
+        return Told::judged(Check, false, words::proves_nothing(id));
+    }
+    let (name, result) = (finished.probe.name(), &finished.result);
+    let text = format!("{when} {name}: {}, {}", result.end.describe(), amount::took(result.millis));
+    // A number says by its value, not by its exit code, what it came to.
+    let is_number = matches!(finished.probe, Probe::Residual | Probe::Metric(_)) && result.end.passed();
+    let good = finished.phase.should_pass().map(|should| is_number || should == result.end.passed());
+    Told { good, ..Told::new(Check, text) }
+}
+
 impl TreePurpose {
     const fn describe(self) -> &'static str {
         match self {
             Self::Baseline => "workspace at the start",
+            Self::AfterChecks => "workspace after the checks",
             Self::Frozen => "workspace after the replays",
             Self::BeforeReview => "workspace before the critic",
             Self::AfterReview => "workspace after the critic",
@@ -118,6 +167,8 @@ impl TreePurpose {
 #[serde(rename_all = "snake_case")]
 pub enum TreePurpose {
     Baseline,
+    /// After the checks of an iteration, where they see the workspace itself: what they wrote is theirs.
+    AfterChecks,
     /// After the replays of the certificate.
     Frozen,
     /// Around a critic, who must leave everything as it is.
@@ -184,9 +235,37 @@ pub struct ArtifactsCollected {
     /// What the touched guards and instruments are now; `None`: gone.
     #[serde(default)]
     pub touched_now: BTreeMap<String, Option<Digest>>,
+    /// AGENTS.md but for this run's block, where people changed it: a blob.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learnings_frame: Option<Digest>,
+    /// A text of AGENTS.md that was put back, since an agent may have written it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learnings_aside: Option<SetAside>,
     /// Places of ours that held something else and were put right since the last look.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mended: Vec<String>,
+}
+
+/// What agents had changed when a stop came in the middle of their work. It stands for nothing but itself: the
+/// iteration goes on after a resume, and is judged by what is collected at its end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArtifactsPartial {
+    pub iteration: u32,
+    /// How often the run was resumed before: a later stop looks again.
+    pub resumes: u32,
+    pub changes: Vec<Change>,
+    /// A unified diff, as a blob; `None`: it could not be made.
+    pub diff: Option<Digest>,
+    /// Why the workspace could not be looked at in the little time that a stop leaves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread: Option<String>,
+}
+
+/// A text that was put back, and the one that stands there again: blobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetAside {
+    pub found: Digest,
+    pub put_back: Digest,
 }
 
 /// What guards a criterion and was changed since the start of the run.
@@ -229,13 +308,22 @@ pub struct Answer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LearningsRecorded {
     pub iteration: u32,
-    pub entry: Entry,
+    pub entry: Box<Entry>,
     pub review: Vec<Answer>,
     /// Digests of AGENTS.md before and after; equal means it was not written.
     pub before: Option<Digest>,
     pub after: Digest,
     pub compacted_before: Option<u32>,
     pub compaction: Option<CompactionLog>,
+    /// The entry is too long to stand whole in AGENTS.md.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shortened: Option<Shortened>,
+    /// AGENTS.md but for this run's block, where that is new: a blob.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame: Option<Digest>,
+    /// A text of AGENTS.md that was put back, since a judge may have written it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aside: Option<SetAside>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,13 +1,16 @@
 //! Events of the run as a whole: its beginning, its states, its limits, its end.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::machine::state::State;
-use crate::machine::words::{Place, Told, Topic::Run};
+use crate::machine::words::{Place, Told, Topic::Run, counted};
 use crate::model::budget::{Effective, Exhausted};
-use crate::model::decision::Patience;
+use crate::model::decision::{Patience, Unaccepted};
 use crate::model::digest::Digest;
 use crate::model::ids::RunId;
+use crate::model::learnings::Link;
 use crate::model::loop_file::LoopFile;
 use crate::model::northstar::Metric;
 use crate::model::stop::{ExitStatus, ForbiddenState, StopReason};
@@ -22,6 +25,11 @@ family! {
         StateEntered = "state.entered", Decided;
         InputRejected = "input.rejected", Fact;
         NorthstarRead = "northstar.read", Fact;
+        MemoryFound = "memory.found", Fact, |found| {
+            let distilled = found.distilled.iter().filter_map(|distilled| distilled.found);
+            let skills = found.skills.iter().chain(&found.shipped_skills).map(|skill| skill.sha256);
+            found.agents_md.into_iter().chain(distilled).chain(skills).collect()
+        };
         NullChecked = "null.checked", Decided;
         PlanWritten = "plan.written", Derived;
         BackpressureSeen = "backpressure.seen", Fact;
@@ -51,6 +59,16 @@ impl RunEvent {
                 Some(problem) => Told::judged(Run, false, format!("northstar: {problem}")),
                 None => Told::new(Run, format!("northstar: {} metrics in {}", read.metrics.len(), read.file)),
             },
+            Self::MemoryFound(found) => {
+                let blocks = counted(found.blocks.len(), "block", "blocks");
+                match &found.distilled {
+                    None => Told::quiet(Run, format!("{blocks} of earlier runs in AGENTS.md")),
+                    Some(distilled) => {
+                        let steps = counted(distilled.log.len(), "step", "steps");
+                        Told::new(Run, format!("{blocks} of earlier runs in AGENTS.md, made smaller in {steps}"))
+                    }
+                }
+            }
             Self::NullChecked(checked) if checked.missing.is_empty() => Told::quiet(Run, "nothing is missing"),
             Self::NullChecked(checked) => Told::judged(Run, false, format!("missing: {}", checked.missing.join(", "))),
             Self::PlanWritten(_) => Told::new(Run, "the plan is written"),
@@ -78,9 +96,18 @@ pub struct RunStarted {
     pub started: String,
     pub loop_sha256: Digest,
     pub declaration: Box<LoopFile>,
+    /// The text of the declaration, where there is no loop.yaml that holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared_text: Option<String>,
     pub budget: Effective,
     /// The level that is enforced around tools and checks, as the sandbox names it.
     pub sandbox: String,
+    /// Can checks be run against other trees than the workspace?
+    #[serde(default)]
+    pub overlays: bool,
+    /// Judges that an earlier run changed, and that nobody accepted: they count as that run found them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unaccepted: Vec<Unaccepted>,
     /// Rules that the operator had remembered for this workspace; they stand beside the declared ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remembered: Vec<String>,
@@ -127,6 +154,43 @@ pub struct NorthstarRead {
     pub problem: Option<String>,
 }
 
+/// What the run could remember when it began, before any agent worked.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct MemoryFound {
+    /// AGENTS.md as it was, as a blob. `None`: it holds a secret, and so is not kept.
+    pub agents_md: Option<Digest>,
+    /// The generated blocks of earlier runs, by run.
+    pub blocks: BTreeMap<String, Digest>,
+    /// The workspace's own skills: blobs.
+    pub skills: Vec<Link>,
+    /// The shipped skills, where they stand in the evidence: blobs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shipped_skills: Vec<Link>,
+    /// Own skills that are told to nobody: there are too many, they are too large, or hold a secret.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills_left_out: Vec<String>,
+    /// What AGENTS.md says where it is a link. A seal holds what it leads to, and not the link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+    /// Blocks of earlier runs that were made smaller before anything was compared with them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distilled: Option<BlocksDistilled>,
+}
+
+/// The engine's own rewriting of earlier blocks in AGENTS.md. It follows from the text, so that a killed engine's
+/// successor does it again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlocksDistilled {
+    /// The digests of AGENTS.md before and after.
+    pub before: Digest,
+    pub after: Digest,
+    /// The text before, as a blob. `None`: it holds a secret, and so is not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<Digest>,
+    /// What went, line by line.
+    pub log: Vec<String>,
+}
+
 /// What was missing at NULL_CHECK, by field.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NullChecked {
@@ -150,6 +214,8 @@ pub enum Signal {
     RateLimit,
     SpendLimit,
     DownstreamUnavailable,
+    /// Something that loop.yaml names under `backpressure` does not answer.
+    DependencyDown,
     /// An operator asked for a stop at the end of the iteration.
     AfterIteration,
     /// A person has to decide, and nobody is waited for.
@@ -166,6 +232,7 @@ impl Signal {
             Self::RateLimit => "the rate limit does not reset within the time budget",
             Self::SpendLimit => "the account's spend limit is reached",
             Self::DownstreamUnavailable => "the model API cannot be reached",
+            Self::DependencyDown => "what the work needs is not available",
             Self::AfterIteration => "the operator asked for a stop after this iteration",
             Self::DecisionNeeded => "a person has to decide",
         }

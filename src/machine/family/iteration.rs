@@ -1,5 +1,6 @@
 //! Events of an iteration: trees, probes, artifacts, residual, certificate, learnings.
 
+use crate::machine::claim::wants_partial;
 use crate::machine::event::{IterationEvent, Phase, TreePurpose};
 use crate::machine::iteration::Iteration;
 use crate::machine::run::RunState;
@@ -13,7 +14,7 @@ pub(in crate::machine) fn legal(state: &RunState, event: &IterationEvent) -> Res
         IterationEvent::TreeTaken(taken) => match taken.purpose {
             TreePurpose::Baseline => only_in(&[DreamGoal]),
             TreePurpose::Frozen => only_in(&[BudgetCheck]),
-            TreePurpose::BeforeReview | TreePurpose::AfterReview => only_in(&[CheckHalting]),
+            TreePurpose::AfterChecks | TreePurpose::BeforeReview | TreePurpose::AfterReview => only_in(&[CheckHalting]),
         },
         IterationEvent::ProbeStarted(started) => legal_probe(state, started.phase),
         IterationEvent::ProbeFinished(finished) => legal_probe(state, finished.phase),
@@ -22,6 +23,10 @@ pub(in crate::machine) fn legal(state: &RunState, event: &IterationEvent) -> Res
             if state.current.is_some() { Err("an iteration is still running".to_owned()) } else { Ok(()) }
         }
         IterationEvent::ArtifactsCollected(_) => only_in(&[CollectArtifacts]),
+        IterationEvent::ArtifactsPartial(_) => {
+            only_in(&[SpawnSubagent, CollectArtifacts])?;
+            if wants_partial(state) { Ok(()) } else { Err("nothing stops the iteration in its middle".to_owned()) }
+        }
         IterationEvent::ResidualMeasured(_) => only_in(&[DreamGoal, CollectArtifacts, CheckHalting]),
         IterationEvent::CertificateIssued(_) => only_in(&[CollectArtifacts, CheckHalting]),
         IterationEvent::GlowScored(_) | IterationEvent::LearningsRecorded(_) => {
@@ -32,16 +37,40 @@ pub(in crate::machine) fn legal(state: &RunState, event: &IterationEvent) -> Res
                 None => Err("no iteration is running".to_owned()),
             }
         }
+        IterationEvent::GuardsCompared(compared) => {
+            only_in(&[CheckHalting, BudgetCheck])?;
+            match state.current.as_ref() {
+                Some(iteration) if iteration.number() != compared.iteration => {
+                    Err("it is of another iteration".to_owned())
+                }
+                Some(iteration) if iteration.guards.is_some() => Err("they are compared already".to_owned()),
+                Some(_) => Ok(()),
+                None => Err("no iteration is running".to_owned()),
+            }
+        }
         IterationEvent::GateJudged(_) => only_in(&[BudgetCheck]),
     }
 }
 
 fn legal_probe(state: &RunState, phase: Phase) -> Result<(), String> {
     let home = match phase {
-        Phase::Baseline => State::DreamGoal,
+        Phase::Baseline | Phase::Empty => State::DreamGoal,
         Phase::Scouted | Phase::Detour => State::SpawnSubagent,
         Phase::Iteration => State::CheckHalting,
         Phase::Replay(_) | Phase::Gate => State::BudgetCheck,
+        Phase::Pristine
+        | Phase::PristineWithTools
+        | Phase::PristineSince
+        | Phase::Reverted
+        | Phase::Canary
+        | Phase::CanaryAtStart
+        | Phase::AtStart => {
+            let compared = state.current.as_ref().is_some_and(|iteration| iteration.guards.is_some());
+            return match compared {
+                true => state.only_in("a trial of the judges", &[State::CheckHalting, State::BudgetCheck]),
+                false => Err("what judges was not compared yet".to_owned()),
+            };
+        }
         Phase::Step(number) => {
             if state.open_step() != Some(number) {
                 return Err(format!("step {number} is not open"));
@@ -61,6 +90,10 @@ pub(in crate::machine) fn apply(state: &mut RunState, event: &IterationEvent) ->
                 state.tree = Some(taken.tree);
             }
             TreePurpose::Frozen => current(state)?.frozen = Some(taken.drifted.clone()),
+            TreePurpose::AfterChecks => {
+                state.tree = Some(taken.tree);
+                current(state)?.checked = true;
+            }
             TreePurpose::BeforeReview => current(state)?.review_trees.0 = Some(taken.tree),
             TreePurpose::AfterReview => current(state)?.review_trees.1 = Some(taken.tree),
         },
@@ -72,6 +105,8 @@ pub(in crate::machine) fn apply(state: &mut RunState, event: &IterationEvent) ->
             state.open_probes.remove(&key);
             if finished.phase == Phase::Baseline {
                 state.baseline.probes.insert(key.1, finished.result.clone());
+            } else if finished.phase == Phase::Empty {
+                state.baseline.empty.insert(key.1, finished.result.end.passed());
             } else {
                 current(state)?.probes.insert(key, finished.result.clone());
             }
@@ -91,8 +126,10 @@ pub(in crate::machine) fn apply(state: &mut RunState, event: &IterationEvent) ->
         }
         IterationEvent::ArtifactsCollected(collected) => {
             state.tree = Some(collected.tree);
+            state.frame = collected.learnings_frame.or(state.frame);
             current(state)?.artifacts = Some(collected.clone());
         }
+        IterationEvent::ArtifactsPartial(partial) => current(state)?.partial = Some(partial.clone()),
         IterationEvent::ResidualMeasured(measured) => match measured.iteration {
             None => state.baseline.residual = Some(measured.residual.clone()),
             Some(_) => {
@@ -105,15 +142,22 @@ pub(in crate::machine) fn apply(state: &mut RunState, event: &IterationEvent) ->
         IterationEvent::GlowScored(scored) => current(state)?.glow = Some(scored.glow.clone()),
         IterationEvent::LearningsRecorded(recorded) => {
             state.learnings_sha256 = Some(recorded.after);
+            state.frame = recorded.frame.or(state.frame);
             state.compacted_before = recorded.compacted_before;
             state.compactions.extend(recorded.compaction);
+            state.shortened.extend(recorded.shortened);
+            if !state.began_before_replays() {
+                let (spec, header) = (state.spec(), state.learnings_header());
+                state.memory.push(&recorded.entry, &header, spec);
+            }
             state.spent.iterations += 1;
             let iteration = current(state)?;
-            iteration.entry = Some(recorded.entry.clone());
+            iteration.entry = Some((*recorded.entry).clone());
             iteration.review.clone_from(&recorded.review);
             iteration.learnings_after = Some(recorded.after);
             iteration.learnings_before = recorded.before;
         }
+        IterationEvent::GuardsCompared(compared) => current(state)?.guards = Some(compared.clone()),
         IterationEvent::GateJudged(judged) => current(state)?.gate = Some(judged.report.clone()),
     }
     Ok(())

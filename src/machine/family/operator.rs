@@ -8,6 +8,8 @@ use crate::machine::run::RunState;
 use crate::machine::state::State;
 use crate::model::decision::{ASK_TOOL, Answer, MAX_CHECKS, MAX_DECISIONS, MAX_TEXT, Request};
 
+use crate::model::learnings;
+
 use super::git;
 
 /// Words waiting for delivery at one time.
@@ -104,7 +106,14 @@ fn legal_asker(state: &RunState, asked: &DecisionAsked) -> Result<(), String> {
     let call = state.call.as_ref();
     let Some(by) = &asked.asked_by else {
         return match (&asked.request, call) {
-            (Request::Tampering { .. }, None) if state.state == State::CheckHalting => Ok(()),
+            (Request::Tampering { .. }, None) if matches!(state.state, State::CheckHalting | State::BudgetCheck) => {
+                Ok(())
+            }
+            (Request::Refinement { path, .. }, None)
+                if path == learnings::FILE && state.state == State::CheckHalting =>
+            {
+                Ok(())
+            }
             (Request::SpendLimit { .. }, Some(call)) if !call.request_open && asks_for_money(call) => Ok(()),
             (Request::Escalation { .. }, Some(_)) if state.denied_too_often().is_some() => Ok(()),
             // Between its calls a playbook asks for itself.

@@ -19,6 +19,8 @@ pub(in crate::machine) fn legal(state: &RunState, event: &RunEvent) -> Result<()
         RunEvent::BackpressureSeen(seen) => legal_stop(state, seen),
         RunEvent::BudgetCut(cut) => legal_cut(state, cut),
         RunEvent::NorthstarRead(_) | RunEvent::NullChecked(_) => state.only_in(event.kind(), &[State::NullCheck]),
+        RunEvent::MemoryFound(_) if state.found.is_some() => Err("what was there is found once".to_owned()),
+        RunEvent::MemoryFound(_) => Ok(()),
         RunEvent::PlanWritten(_) => state.only_in(event.kind(), &[State::DreamGoal]),
         RunEvent::RunHalted(halted) => legal_halt(state, halted),
     }
@@ -44,6 +46,10 @@ pub(in crate::machine) fn apply(state: &mut RunState, event: &RunEvent) -> Resul
         }
         RunEvent::InputRejected(_) => state.rejections += 1,
         RunEvent::NorthstarRead(read) => state.northstar = Some(read.clone()),
+        RunEvent::MemoryFound(found) => {
+            state.frame = found.agents_md;
+            state.found = Some(found.clone());
+        }
         RunEvent::NullChecked(checked) => state.missing = Some(checked.missing.clone()),
         RunEvent::PlanWritten(written) => state.plan = Some(written.sha256),
         RunEvent::BackpressureSeen(seen) => state.backpressure = Some(seen.clone()),

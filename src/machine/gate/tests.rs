@@ -84,7 +84,10 @@ const TABLE: &[Row] = &[
         &[PhucTestFailure3]),
     ("Phuc Test 4: questions that were dropped", |run| current(run).began.carries_questions = false,
         &[PhucTestFailure4]),
-    ("Phuc Test 4: the same again", |run| {
+    ("Phuc Test 4: the same change, told, and twice more", |run| run.done = vec![run.done[0].clone(); 4],
+        &[PhucTestFailure4]),
+    ("Phuc Test 4 of older runs: the same words again", |run| {
+            run.started.reducer_version = 5;
             let report = run.done[0].reports.values().next().unwrap().clone();
             let key = current(run).reports.keys().next().unwrap().clone();
             current(run).reports.insert(key, report);
@@ -93,7 +96,7 @@ const TABLE: &[Row] = &[
         },
         &[PhucTestFailure4]),
     ("no metric advanced", |run| for iteration in run.done.iter_mut().chain(&mut run.current) {
-            iteration.glow.as_mut().unwrap().northstar_metric_advanced = None;
+            iteration.probes.retain(|(_, probe), _| !matches!(probe, Probe::Metric(_)));
         },
         &[StopReason::GlowWithoutNorthstarAlignment]),
 ];
@@ -126,11 +129,20 @@ fn no_target_weakens_the_claim() {
     }
 }
 
+/// Null is not zero, and a row of residuals with a hole in it shows no convergence.
+#[test]
+fn a_null_in_the_history_fails_the_second_rung() {
+    let mut run = claim("").run;
+    run.done[0].residual = Some(None);
+    assert_eq!(failures(&run), [NullZeroConfusion, PhucTestFailure5]);
+    assert_eq!(judged(&run).rung_achieved, Some(Rung::Local));
+}
+
 /// Rung 65537: security, interface; judged criteria are not in this loop.
 #[test]
 fn the_highest_rung_needs_its_own_evidence() {
     const DECLARED: &str = "security: { command: [scan] }\napi_surface: { command: [list] }\nrung_target: 65537";
-    assert!(failures(&claim("touches: [security]").run).starts_with(&[SecurityBlocked, VerificationRungFailed]));
+    assert!(failures(&claim(DECLARED).run).starts_with(&[SecurityBlocked, VerificationRungFailed]));
 
     let complete = || {
         let mut run = claim(DECLARED).run;
@@ -185,23 +197,32 @@ fn the_highest_rung_needs_its_own_evidence() {
 fn alignment_compares_start_and_end() {
     use AlignmentStatus::{Aligned, Drifting, Neutral};
     const REASON: &str = "northstar: { measure: { vc-1: [x] }, neutral_reason: It only tidies. }";
-    for (line, metric, win, status, taken) in [
-        ("", &["0", "1"][..], true, Aligned, true),
-        ("", &["0", "0"], false, Neutral, false),
-        (REASON, &["0", "0"], false, Neutral, true),
+    for (line, metric, status, taken) in [
+        ("", &["0", "1"][..], Aligned, true),
+        // A criterion that became true has won W = 25, and moved no metric that is measured.
+        ("", &["0", "0"], Neutral, false),
+        (REASON, &["0", "0"], Neutral, true),
         // As far beyond the target as it was before it.
-        ("", &["0", "200"], false, Neutral, false),
-        ("", &["5", "4"], false, Drifting, false),
-        (REASON, &["5", "4"], false, Drifting, false),
-        // A win does not make up for a distance that grew.
-        ("", &["5", "4"], true, Drifting, false),
+        ("", &["0", "200"], Neutral, false),
+        ("", &["5", "4"], Drifting, false),
+        (REASON, &["5", "4"], Drifting, false),
     ] {
         let mut sim = Sim::plain(line);
         let world = World { metric, ..GREEN };
         sim.until(&world, |run| run.current.as_ref().is_some_and(|iteration| iteration.frozen.is_some()));
-        let advanced = win.then(|| "vc-1".to_owned());
-        current(&mut sim.run).glow.as_mut().unwrap().northstar_metric_advanced = advanced;
-        assert_eq!(alignment(&sim.run).status, status, "{line} {metric:?} {win}");
-        assert_eq!(judged(&sim.run).passed, taken, "{line} {metric:?} {win}");
+        assert_eq!(alignment(&sim.run).status, status, "{line} {metric:?}");
+        assert_eq!(judged(&sim.run).passed, taken, "{line} {metric:?}");
     }
+}
+
+/// A metric that nothing measures follows the residual: it moved if the residual fell.
+#[test]
+fn a_metric_that_is_not_measured_follows_the_residual() {
+    let mut sim = Sim::plain("northstar: {}");
+    sim.until(&GREEN, |run| run.current.as_ref().is_some_and(|iteration| iteration.frozen.is_some()));
+    let aligned = alignment(&sim.run);
+    assert_eq!((aligned.status, aligned.metrics_advanced), (AlignmentStatus::Aligned, vec!["vc-1".to_owned()]));
+    assert_eq!(aligned.northstar_distance_start, aligned.northstar_distance_end, "no number is invented");
+    sim.run.baseline.residual = Some(current(&mut sim.run).residual.clone().unwrap());
+    assert_eq!(alignment(&sim.run).status, AlignmentStatus::Neutral, "an equal residual moved nothing");
 }

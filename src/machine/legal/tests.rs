@@ -7,7 +7,7 @@ use crate::machine::event::*;
 use crate::machine::run::RunState;
 use crate::machine::state::State;
 use crate::machine::step::{Input, step};
-use crate::machine::testing::{GREEN, Sim, began, collected, result, solved, started};
+use crate::machine::testing::{GREEN, Sim, began, collected, compared, result, solved, started};
 use crate::model::budget::{Dimension, Exhausted};
 use crate::model::certificate::{CertificateKind, Facts, certify};
 use crate::model::decimal::Exact;
@@ -57,7 +57,8 @@ fn halted(run: &RunState, status: ExitStatus) -> Event {
 }
 
 fn certificate(run: &RunState) -> Event {
-    let facts = Facts { declared: &[], findings: &[], residual: None, r_p: Exact::ZERO, verifiers_passed: 0 };
+    let facts =
+        Facts { declared: &[], findings: &[], residual: None, r_p: Exact::ZERO, verifiers_passed: 0, against: None };
     CertificateIssued { iteration: run.iteration_number(), certificate: certify(facts) }.into()
 }
 
@@ -104,6 +105,7 @@ const TABLE: &[(&str, Make, &str)] = &[
                                                              "..x........."),
     ("nulls checked", |_| NullChecked { missing: Vec::new() }.into(),
                                                              "..x........."),
+    ("memory", |_| MemoryFound::default().into(),            "xxxxxxxxxxx."),
     ("plan", |_| PlanWritten { sha256: sha() }.into(),       "...x........"),
     ("stop signal", |_| BackpressureSeen { signal: Signal::StopFile, detail: String::new() }.into(),
                                                              "xxxxxxxxxxx."),
@@ -136,6 +138,7 @@ const TABLE: &[(&str, Make, &str)] = &[
     ("certificate", certificate,                             "......xx...."),
     ("GLOW", glow,                                           "......x.x..."),
     ("learnings", learnings,                                 "......x.x..."),
+    ("guards", |run| compared(run.iteration_number()).into(), ".......x..x."),
     ("gate", |run| GateJudged { iteration: run.iteration_number(),
         report: GateReport { passed: true, rung_achieved: None, checks: Vec::new() } }.into(),
                                                              "..........x."),
@@ -168,8 +171,8 @@ const TABLE: &[(&str, Make, &str)] = &[
                                                              "............"),
     ("question without a call", |_| asked(Request::Question { question: "?".into(), choices: Vec::new() }),
                                                              "............"),
-    ("question about tampering", |_| asked(Request::Tampering { iteration: 0, findings: Vec::new(), files: Vec::new() }),
-                                                             ".......x...."),
+    ("question about tampering", |_| asked(Request::Tampering { iteration: 0, findings: Vec::new(), files: Vec::new(), diff: None, trials: Vec::new() }),
+                                                             ".......x..x."),
     ("undo without a repository", |_| UndoRequested { iteration: 0, by: "p".into() }.into(),
                                                              "............"),
     ("undone, and nobody asked", |_| IterationUndone { iteration: 0, files: Vec::new(), head: None, problem: None }.into(),

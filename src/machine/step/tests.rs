@@ -6,7 +6,6 @@ use crate::machine::state::State;
 use crate::machine::testing::{GREEN, RED, Sim, World};
 use crate::machine::todo::Todo;
 use crate::model::certificate::CertificateKind;
-use crate::model::decision::{Answer, Patience, Request};
 use crate::model::stop::{ExitStatus, ForbiddenState, StopReason};
 
 fn path(sim: &Sim) -> Vec<&'static str> {
@@ -215,28 +214,6 @@ fn the_checks_come_in_their_order() {
     assert_end("5 before 6: a stop in the last iteration", stop(few, &RED, 2), &RED, blocked(2));
 }
 
-/// A guard that the iteration itself changed does not count as green: people are asked, and without them it ends.
-#[test]
-fn a_changed_guard_is_no_success() {
-    let touched = World {
-        artifacts: |found| {
-            found.guards_touched.insert("a".into(), GuardsTouched { script: vec!["check.sh".into()], others: vec![] });
-            found.touched_now.insert("check.sh".into(), None);
-        },
-        ..GREEN
-    };
-    let alone = Sim::patient("", Patience::STOP);
-    let blocked = end(ExitStatus::ExitBlocked, StopReason::InvariantViolation, State::BudgetCheck, 0);
-    assert_end("nobody to ask", alone, &touched, blocked);
-
-    let mut asked = Sim::plain("");
-    asked.until(&touched, |run| run.operator.waits());
-    assert!(matches!(asked.run.operator.open().next().unwrap().request, Request::Tampering { iteration: 0, .. }));
-    assert_eq!((asked.run.state, asked.todo()), (State::CheckHalting, Todo::AwaitPerson));
-    asked.answer(Answer::Accept);
-    assert_eq!(asked.end(&touched).status, ExitStatus::ExitConverged, "a person looked at it as it is now");
-}
-
 /// EXACT and CONVERGED as SPEC section 4 has them; a declared type is the only one there is.
 #[test]
 fn a_certificate_is_what_was_declared() {
@@ -284,8 +261,8 @@ fn a_stop_is_obeyed_at_once_or_after_the_entry() {
     for state in [Init, IntakeGoal, NullCheck, DreamGoal, SpawnSubagent, CollectArtifacts, CheckHalting] {
         let mut sim = Sim::at(state);
         sim.record(BackpressureSeen { signal: Signal::StopFile, detail: String::new() });
-        sim.proceed();
-        let halted = sim.run.halt.as_ref().unwrap();
+        // What agents changed so far is looked at once, then it ends.
+        let halted = sim.end(&RED);
         assert_eq!((halted.stop_reason, halted.last_state), (StopReason::BackpressureSignal, state));
     }
     for state in [AccumulateLearnings, GlowCheck] {

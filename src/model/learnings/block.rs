@@ -6,6 +6,9 @@
 //! splicing twice is splicing once. We own the two marker lines, what is between them, and the one line
 //! feed just before the first marker (absent only at the start of a file).
 
+use std::collections::BTreeMap;
+
+use crate::model::digest::Digest;
 use crate::model::ids::RunId;
 
 /// Both markers begin so; no line of a block may.
@@ -52,6 +55,37 @@ pub fn splice(file: &[u8], run: &RunId, block: &str) -> Result<Vec<u8>, BlockErr
     let final_newline = if block.is_empty() || block.ends_with('\n') { "" } else { "\n" };
     let ours = format!("{gap}{}\n{block}{final_newline}{}\n", begin_marker(run), end_marker(run));
     Ok([before, ours.as_bytes(), after].concat())
+}
+
+/// The file with nothing between the markers of this run: what changes in it is not ours.
+pub fn frame(file: &[u8], run: &RunId) -> Vec<u8> {
+    match extract(file, run) {
+        Ok(Some(_)) => splice(file, run, "").unwrap_or_else(|_| file.to_vec()),
+        Ok(None) | Err(_) => file.to_vec(),
+    }
+}
+
+/// The run whose block this line begins.
+pub(super) fn begun(line: &str) -> Option<RunId> {
+    RunId::parse(line.strip_prefix(MARKER_OPENING)?.strip_prefix("begin ")?.strip_suffix(" -->")?)
+}
+
+/// The other runs that have a block, in the order of the file: the oldest first.
+pub(super) fn others(file: &[u8], own: &RunId) -> Vec<RunId> {
+    let lines = file.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
+    let mut runs: Vec<RunId> = Vec::new();
+    for run in lines.filter_map(|line| begun(line.trim_end())) {
+        if run != *own && !runs.contains(&run) {
+            runs.push(run);
+        }
+    }
+    runs
+}
+
+/// The generated blocks of other runs, by run. One whose markers are broken counts as an empty one.
+pub fn blocks(file: &[u8], own: &RunId) -> BTreeMap<String, Digest> {
+    let runs = others(file, own).into_iter();
+    runs.map(|run| (run.to_string(), Digest::of(extract(file, &run).ok().flatten().unwrap_or_default()))).collect()
 }
 
 /// The file without what we own. A file whose markers are broken is returned whole.

@@ -91,7 +91,7 @@ pub(super) fn compacted_entry(entry: &Entry, spec: SpecVersion) -> String {
     out.0
 }
 
-fn witness(entry: &Entry) -> String {
+pub(super) fn witness(entry: &Entry) -> String {
     let count = |claims: &[Claim], lane| claims.iter().filter(|claim| claim.lane == lane).count();
     // The seeds know no failure in Lane B; should one occur, it is counted too.
     let failed = match count(&entry.failed, Lane::B) {

@@ -3,10 +3,15 @@
 //! Role: the entry of an iteration, the document of a run, and its block inside the user's file.
 //! Not its role: files, deciding lanes, checking that links resolve.
 //! Invariants: agent text never leaves its line (see `text`); what is parsed renders to the same bytes;
-//! compaction keeps Lane A lines and operator checks byte for byte and the latest three iterations whole.
+//! what a run writes is bounded (`bounded`), so are all blocks of a file together (`distil`), and what a capsule gets of
+//! them (`earlier`); runs from before the bound
+//! are compacted as they were (`compact`).
 
 pub mod block;
+mod bounded;
 mod compact;
+mod distil;
+mod earlier;
 mod parse;
 mod render;
 #[cfg(test)]
@@ -23,8 +28,11 @@ use super::lane::Lane;
 use super::northstar::Metric;
 use super::rung::Rung;
 
-pub use block::{BlockError, begin_marker, end_marker, extract, foreign, splice};
+pub use block::{BlockError, begin_marker, blocks, end_marker, extract, foreign, frame, splice};
+pub use bounded::{Memory, OWN_BYTES, Shortened, Shrunk};
 pub use compact::{CompactionLog, MOST_TOKENS, WHOLE_ITERATIONS, compaction_log, compaction_point, estimate_tokens};
+pub use distil::{Distilled, EARLIER_FILE_BYTES, distil};
+pub use earlier::{CAPSULE_BYTES, EARLIER_BYTES, for_capsule};
 pub use parse::{Compacted, Document, LearningsError, parse_document, parse_entry};
 pub use render::{render_document, render_entry};
 pub use text::{LONGEST_TEXT, flatten};
@@ -239,6 +247,13 @@ impl Entry {
     }
 }
 
+impl Entry {
+    /// As it stands in AGENTS.md: the operator check is in the evidence alone.
+    pub fn without_operators(&self) -> Self {
+        Self { operators: None, ..self.clone() }
+    }
+}
+
 impl Measures {
     fn sanitized(&self, spec: SpecVersion) -> Self {
         let value =
@@ -257,6 +272,12 @@ impl Measures {
 }
 
 impl Operators {
+    /// Does each of the six say something?
+    pub fn is_complete(&self) -> bool {
+        let texts = [&self.boundary, &self.symmetry, &self.resolution];
+        !self.serialization.is_empty() && texts.iter().all(|text| !text.trim().is_empty())
+    }
+
     fn sanitized(&self) -> Self {
         Self {
             boundary: flatten(&self.boundary),

@@ -87,7 +87,7 @@ pub fn render_document(header: &Header, entries: &[Entry], spec: SpecVersion, co
     text
 }
 
-fn render_header(header: &Header, spec: SpecVersion) -> String {
+pub(super) fn render_header(header: &Header, spec: SpecVersion) -> String {
     let header = header.sanitized(spec);
     let mut out = Lines::default();
     out.line(TITLE);

@@ -116,7 +116,14 @@ impl Playbook {
     /// The criterion that it adds by itself: there is no success without it.
     pub fn way_out(self) -> Option<Criterion> {
         let (id, text, proof) = self.row().way_out.clone()?;
-        Some(Criterion { id: id.to_owned(), text: text.to_owned(), proof, protects: Vec::new() })
+        Some(Criterion {
+            id: id.to_owned(),
+            text: text.to_owned(),
+            proof,
+            protects: Vec::new(),
+            hidden: None,
+            writes: Vec::new(),
+        })
     }
 }
 

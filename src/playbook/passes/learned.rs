@@ -4,7 +4,7 @@ use crate::model::lane::Lane;
 use crate::model::learnings::{Claim, Link};
 
 use crate::machine::document;
-use crate::machine::event::Phase;
+use crate::machine::event::{Phase, Probe};
 use crate::machine::iteration::Iteration;
 use crate::machine::playbook::Learned;
 use crate::machine::run::RunState;
@@ -22,8 +22,26 @@ pub fn learned(run: &RunState, iteration: &Iteration) -> Learned {
         succeeded: cleaned(succeeded(run, iteration)),
         failed: cleaned(failed(run, iteration)),
         open_questions: open_questions(run, iteration),
-        part_done: false,
+        part_done: part_done(run, iteration),
     }
+}
+
+/// Did the check of an item turn true that had not passed before in this run?
+fn part_done(run: &RunState, iteration: &Iteration) -> bool {
+    let passed =
+        |it: &Iteration, probe: &Probe| it.probe(Phase::Iteration, probe).is_some_and(|result| result.end.passed());
+    let green = iteration.probes.keys().filter(|(phase, _)| *phase == Phase::Iteration).map(|(_, probe)| probe);
+    let mut items = green.filter(|probe| matches!(probe, Probe::Item(_)) && passed(iteration, probe));
+    let was_red = |probe: &Probe| {
+        let seen = run.done.iter().filter(|it| it.probe(Phase::Iteration, probe).is_some());
+        let (mut any, mut green) = (false, false);
+        seen.for_each(|it| {
+            any = true;
+            green |= passed(it, probe);
+        });
+        any && !green
+    };
+    !run.began_before_replays() && items.any(was_red)
 }
 
 /// What was tried: the author's own list, or the known fix.

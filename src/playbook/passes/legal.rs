@@ -53,7 +53,12 @@ pub fn legal(run: &RunState, event: &PassEvent) -> Result<(), String> {
         }
         PassEvent::ItemSettled(settled) => {
             of_prd()?;
-            legal_settling(passes, number, settled)
+            legal_settling(passes, number, settled)?;
+            let untried = |iteration| super::trial_of(run, iteration).is_some();
+            if settled.passes && run.current.as_ref().is_some_and(untried) {
+                return Err(format!("{}: its judges were not tried, or nobody accepted their change", settled.item));
+            }
+            Ok(())
         }
     }
 }

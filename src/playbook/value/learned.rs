@@ -2,13 +2,13 @@
 //!
 //! Role: facts of the engine as claims. Not its role: resolving what agents claim; none of it enters here.
 
-use crate::machine::document::step_output_path;
+use crate::machine::document::{artifacts_link, step_output_path};
 use crate::machine::event::{Phase, Probe, ProbeResult};
 use crate::machine::iteration::Iteration;
 use crate::machine::run::RunState;
 use crate::model::lane::Lane;
 use crate::model::learnings::{Claim, Link};
-use crate::model::value::{Outcome, TaskStatus, VerificationStatus};
+use crate::model::value::{Action, Gap, Outcome, TaskStatus, VerificationStatus};
 
 use crate::machine::playbook::Learned;
 
@@ -65,10 +65,18 @@ fn succeeded(run: &RunState, iteration: &Iteration) -> Vec<Claim> {
     claims.extend(tasks.map(|task| Claim {
         lane: Lane::B,
         text: format!("task {} is done: {}", task.id, task.description),
-        link: None,
+        link: shown_by_its_check(run, iteration, &task.id),
         demoted_from: None,
     }));
     claims
+}
+
+/// The output of the task's own check in this iteration, if it passed. Older runs linked none.
+fn shown_by_its_check(run: &RunState, iteration: &Iteration, task: &str) -> Option<Link> {
+    let is_its = |probe: &Probe| matches!(probe, Probe::Task(id) if id == task);
+    let passed = checks(iteration).filter(|(_, probe, result)| is_its(probe) && result.end.passed()).last();
+    let (step, probe, result) = passed.filter(|_| !run.began_before_replays())?;
+    Some(Link { path: step_output_path(iteration.number(), step, probe), sha256: result.output })
 }
 
 /// Did this check pass in this step for the first time?
@@ -110,7 +118,8 @@ fn failed(run: &RunState, iteration: &Iteration) -> Vec<Claim> {
     claims.extend(nothing.map(|record| Claim {
         lane: Lane::B,
         text: format!("{} failed: {}", record.action, record.detail),
-        link: None,
+        // The engine saw it itself.
+        link: (!run.began_before_replays()).then(|| artifacts_link(iteration)),
         demoted_from: None,
     }));
     claims
@@ -131,7 +140,34 @@ fn open_questions(run: &RunState) -> Vec<String> {
     gaps.chain(blocked).chain(given_up).take(MAX_QUESTIONS).collect()
 }
 
-/// Did a check that stands for a part of the goal turn true in this iteration?
+/// Is a part of the goal done that was not done before: a check that turned true, a task, a correction that changed the
+/// plan, a gap that is closed? Recovery is work, and comes before drift.
 fn part_done(run: &RunState, iteration: &Iteration) -> bool {
-    checks(iteration).any(|(step, probe, result)| result.end.passed() && is_new(run, step, probe))
+    let by_check = checks(iteration).any(|(step, probe, result)| result.end.passed() && is_new(run, step, probe));
+    if by_check || run.began_before_replays() {
+        return by_check;
+    }
+    let here: Vec<&StepRecord> = steps(run, iteration).collect();
+    let in_here = |step: u32| here.iter().any(|record| record.step == step);
+    let task_done = run.value().tasks.iter().any(|task| task.done_in.is_some_and(in_here));
+    let corrected =
+        here.iter().any(|record| record.action == Action::CourseCorrect && record.outcome == Outcome::Progress);
+    task_done || corrected || gap_closed(run, iteration)
+}
+
+/// Does the latest value check miss a gap that the one before the iteration named? Only numbers that an evaluator
+/// reported count.
+fn gap_closed(run: &RunState, iteration: &Iteration) -> bool {
+    let earlier = iteration.number().checked_sub(1);
+    let (Some(before), Some(now)) =
+        (run.value().vrc_at_end_of(earlier), run.value().vrc_at_end_of(Some(iteration.number())))
+    else {
+        return false;
+    };
+    let open = |gap: &Gap| now.gaps.iter().any(|other| other.id == gap.id);
+    now.step != before.step
+        && !now.carried
+        && now.value_score >= before.value_score
+        && now.gaps.len() < before.gaps.len()
+        && before.gaps.iter().any(|gap| !open(gap))
 }

@@ -34,6 +34,8 @@ pub struct Level {
     pub user: bool,
     /// A launcher with processes of its own, all of which the kernel ends with it.
     pub pids: bool,
+    /// An overlay over the workspace, put up by a launcher.
+    pub overlay: bool,
 }
 
 impl Level {
@@ -124,6 +126,9 @@ impl Level {
             detail.push_str(&format!("; does not hold {}", open.join(", ")));
         }
         detail.push_str(if self.loopback { "; loopback is available" } else { "; loopback is not available" });
+        if self.overlay {
+            detail.push_str("; overlays are available");
+        }
         SandboxLevel { name: names.join(" + "), detail }
     }
 }

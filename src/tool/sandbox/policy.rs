@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::names;
+use super::overlay::Placed;
 use super::scratch::{PREFIX, TMP, VOID};
 use crate::model::loop_file::{NetworkDecl, SandboxDecl};
 use crate::tool::access::Access;
@@ -46,6 +47,8 @@ pub struct Policy {
     pub hidden: Vec<PathBuf>,
     /// What stays as it is although it lies where may be written, where the machine can do that.
     pub sealed: Vec<PathBuf>,
+    /// What is seen in place of the workspace; there is no policy without it where it cannot be had.
+    pub overlay: Option<Placed>,
     pub network: NetworkDecl,
     /// May it talk to servers on this machine through sockets with a path?
     pub local_sockets: bool,
@@ -129,6 +132,7 @@ impl Policy {
             read: walk.allowed.into_iter().collect(),
             hidden,
             sealed: Vec::new(),
+            overlay: None,
             network: NetworkDecl::Off,
             local_sockets: false,
             read_only: access == Access::ReadOnly,
@@ -146,6 +150,7 @@ impl Policy {
             read: Vec::new(),
             hidden: Vec::new(),
             sealed: Vec::new(),
+            overlay: None,
             network,
             local_sockets: false,
             read_only: false,

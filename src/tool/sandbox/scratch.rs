@@ -74,7 +74,7 @@ impl Drop for Scratch {
 }
 
 /// Removes the folder although a command took away its own right to change a part of it.
-fn remove(path: &Path) -> io::Result<()> {
+pub(super) fn remove(path: &Path) -> io::Result<()> {
     if fs::remove_dir_all(path).is_ok() {
         return Ok(());
     }

@@ -11,13 +11,14 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 use rustix::mount::MountFlags;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::process::DumpableBehavior;
 use rustix::thread::UnshareFlags;
 
+use super::overlay;
 use super::policy::Policy;
 use crate::model::loop_file::NetworkDecl;
 use crate::tool::kernel::{self, MountChange};
@@ -39,6 +40,8 @@ struct Ids {
 struct Mounts {
     /// A `/proc` of their own, that shows their own processes only.
     own_proc: bool,
+    /// What is seen in place of the workspace. Only a launcher puts one up.
+    overlay: Option<overlay::mount::Ready>,
     writable: Vec<CString>,
     /// What stays as it is in a writable place.
     sealed: Vec<CString>,
@@ -142,8 +145,10 @@ impl Mounts {
         let writable: Result<Vec<_>, String> = policy.write.iter().map(|path| text(path)).collect();
         let sealed: Result<Vec<_>, String> = policy.sealed.iter().map(|path| text(path)).collect();
         let void = text(&policy.void)?;
+        let overlay = policy.overlay.as_ref().map(overlay::mount::Ready::of).transpose()?;
         Ok(Self {
             own_proc: false,
+            overlay,
             writable: writable?,
             sealed: sealed?,
             hidden: hidden?,
@@ -161,9 +166,17 @@ impl Mounts {
             let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
             rustix::mount::mount(c"proc", c"/proc", c"proc", flags, None)?;
         }
+        if let Some(overlay) = &self.overlay {
+            // Before everything that is put over parts of the workspace, and before its layers are out of sight.
+            LaunchStep::Overlay.begin();
+            overlay.mount()?;
+        }
         LaunchStep::WritableMounts.begin();
         // What is sealed lies in what is writable, so its mount comes later and is the one that counts.
-        for path in self.writable.iter().chain(&self.sealed) {
+        for path in &self.writable {
+            unless_gone(rustix::mount::mount_bind_recursive(path.as_c_str(), path.as_c_str()))?;
+        }
+        for path in self.sealed.iter().filter(|path| is_plain(path)) {
             unless_gone(rustix::mount::mount_bind_recursive(path.as_c_str(), path.as_c_str()))?;
         }
         LaunchStep::HiddenMounts.begin();
@@ -178,7 +191,7 @@ impl Mounts {
                 let _ = kernel::change_mounts(path, false, MountChange::Writable);
             }
         }
-        for path in &self.sealed {
+        for path in self.sealed.iter().filter(|path| is_plain(path)) {
             unless_gone(kernel::change_mounts(path, true, MountChange::ReadOnly))?;
         }
         for path in &self.hidden_within {
@@ -194,7 +207,7 @@ impl Mounts {
                 return Err(io::Error::from(Errno::STALE));
             }
         }
-        for path in &self.sealed {
+        for path in self.sealed.iter().filter(|path| is_plain(path)) {
             if !has_mount(path)? {
                 unless_gone(rustix::mount::mount_bind_recursive(path.as_c_str(), path.as_c_str()))?;
                 unless_gone(kernel::change_mounts(path, true, MountChange::ReadOnly))?;
@@ -221,11 +234,24 @@ fn has_mount(path: &CStr) -> io::Result<bool> {
     }
 }
 
+/// Does a path lead somewhere, and through no link? One that came meanwhile is not what was to be sealed, and what it
+/// points to may be anything.
+fn is_plain(path: &CStr) -> bool {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    match rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Ok(_) => true,
+        // What cannot be told is left to the mount itself.
+        Err(error) => !matches!(error, Errno::LOOP | Errno::NOENT | Errno::NOTDIR),
+    }
+}
+
 /// Puts an empty folder over a folder, and nothing over what is none. Which of the two it is can change until the very
 /// moment of the mount, so the mount itself is asked.
 fn hide(path: &CStr, void: &CStr) -> rustix::io::Result<()> {
     match rustix::mount::mount_bind(void, path) {
         Err(Errno::NOTDIR) => rustix::mount::mount_bind(c"/dev/null", path),
+        // It was changed while it was looked up: what stands there now is asked for again.
+        Err(Errno::INVAL) => rustix::mount::mount_bind(void, path),
         other => other,
     }
 }

@@ -2,7 +2,8 @@
 
 use super::*;
 
-const FULL: Level = Level { landlock: 7, seccomp: true, mounts: true, loopback: true, user: true, pids: true };
+const FULL: Level =
+    Level { landlock: 7, seccomp: true, mounts: true, loopback: true, user: true, pids: true, overlay: true };
 
 fn declared(mode: Option<SandboxMode>, network: Option<NetworkDecl>) -> SandboxDecl {
     SandboxDecl { mode, network, ..SandboxDecl::default() }

@@ -12,10 +12,11 @@ use {
     super::setup::Setup,
     super::spaces::Spaces,
     super::worn::Worn,
-    super::{calls, files},
+    super::{calls, files, overlay},
     crate::model::loop_file::NetworkDecl,
     crate::tool::spawn::{self, OnParentDeath},
     crate::tool::{launcher, owned},
+    std::path::Path,
     std::process::{Command, Stdio},
     std::sync::Arc,
 };
@@ -58,12 +59,14 @@ fn try_out() -> Level {
             break;
         }
     }
-    level.pids = level.mounts
-        && launcher::works(&Setup {
-            policy: Policy::trial(NetworkDecl::Off),
-            level: Level { landlock: 0, seccomp: false, ..level },
-            without: None,
-        });
+    // An overlay is put up by a launcher: with the one there is the other.
+    level.overlay = level.mounts && overlay::rehearse_anywhere(level);
+    let plain = || Setup {
+        policy: Policy::trial(NetworkDecl::Off),
+        level: Level { landlock: 0, seccomp: false, ..level },
+        without: None,
+    };
+    level.pids = level.overlay || (level.mounts && launcher::works(&plain(), ":", Path::new("/")).unwrap_or(false));
     level
 }
 

@@ -47,6 +47,10 @@ impl Worn {
     /// What a policy needs, as far as a machine of this level can enforce it.
     pub(super) fn ready(policy: &Policy, level: Level, without: Option<Layer>) -> Result<Self, String> {
         let mounts = level.mounts && without != Some(Layer::Mounts);
+        // The rules of Landlock are made by now, for the folder below it; and to make it takes more than system calls.
+        if policy.overlay.is_some() && without != Some(Layer::Mounts) {
+            return Err("an overlay over the workspace needs a launcher".to_owned());
+        }
         let own_network = policy.network == NetworkDecl::Loopback && without != Some(Layer::Network);
         let spaces = Spaces::ready(policy, level.user, mounts, own_network)?;
         Ok(Self { spaces, ..Self::in_place(policy, level, without, false)? })

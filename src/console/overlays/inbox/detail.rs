@@ -12,13 +12,15 @@ use super::Draft;
 use super::blobs::Blobs;
 use super::list::{asker, verdict};
 use super::review::Review;
-use crate::machine::event::ProbeResult;
 use crate::machine::operator::{Decision, DecisionStatus};
 use crate::model::decision::{Request, Severity, VisionIssue};
+use crate::model::digest::Digest;
 use crate::model::safe::Safe;
 
 /// Lines of a failed check's output.
 const OUTPUT_ROWS: usize = 12;
+/// Lines of a text that is shown from its beginning.
+const TEXT_ROWS: usize = 400;
 
 /// Rows, and the row of the change under the cursor.
 pub(super) struct Detail {
@@ -184,13 +186,21 @@ fn request(from: &Sources<'_>) -> Vec<Line<'static>> {
         }
         Request::Refinement { .. } => Vec::new(),
         Request::Vision { issues } => vision(from, issues),
-        Request::Tampering { iteration, findings, files } => {
+        Request::Tampering { iteration, findings, files, diff, trials } => {
             let text = format!("Iteration {iteration} made a criterion pass and changed files that guard it.");
             let mut lines = from.text(&text, Role::Text);
             lines.extend(from.bullets(findings, Role::Bad));
             if !files.is_empty() {
                 lines.push(from.styled("Files:", Role::Muted));
                 lines.extend(from.bullets(&files.iter().map(|file| file.path.clone()).collect::<Vec<_>>(), Role::Code));
+            }
+            for trial in trials {
+                lines.extend(from.labelled("The", &trial.what));
+                lines.extend(output(from, &trial.output));
+            }
+            if let Some(diff) = diff {
+                lines.push(from.styled("What was changed:", Role::Muted));
+                lines.extend(whole_text(from, diff));
             }
             lines
         }
@@ -266,12 +276,30 @@ fn checked(from: &Sources<'_>) -> Vec<Line<'static>> {
     }
     let text = format!("{} not yet: {end} (check {}, {took})", glyphs.no, decision.checks);
     let mut lines = vec![from.styled(text, Role::Bad)];
-    lines.extend(output(from, check));
+    lines.extend(output(from, &check.output));
     lines
 }
 
-fn output(from: &Sources<'_>, check: &ProbeResult) -> Vec<Line<'static>> {
-    let bytes = match from.blobs.get(&check.output) {
+/// A text as it is, bounded.
+fn whole_text(from: &Sources<'_>, digest: &Digest) -> Vec<Line<'static>> {
+    let bytes = match from.blobs.get(digest) {
+        None => return vec![from.styled("  reading it", Role::Muted)],
+        Some(Err(why)) => return vec![from.styled(format!("  it cannot be read: {why}"), Role::Warning)],
+        Some(Ok(bytes)) => bytes,
+    };
+    let text = String::from_utf8_lossy(bytes);
+    let rows = text.lines().take(TEXT_ROWS).flat_map(|line| fold(&whole(line), from.columns.saturating_sub(2)));
+    let mut lines: Vec<_> = rows.map(|row| from.styled(format!("  {row}"), Role::Code)).collect();
+    let more = text.lines().count().saturating_sub(TEXT_ROWS);
+    if more > 0 {
+        lines.push(from.styled(format!("  {} {more} lines more", from.theme.glyphs().cut), Role::Muted));
+    }
+    lines
+}
+
+/// The end of what a check printed.
+fn output(from: &Sources<'_>, digest: &Digest) -> Vec<Line<'static>> {
+    let bytes = match from.blobs.get(digest) {
         None => return vec![from.styled("  reading its output", Role::Muted)],
         Some(Err(why)) => return vec![from.styled(format!("  its output cannot be read: {why}"), Role::Warning)],
         Some(Ok(bytes)) => bytes,

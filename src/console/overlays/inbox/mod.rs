@@ -211,6 +211,10 @@ impl Inbox {
                 }
                 cmds
             }
+            Request::Tampering { diff, trials, .. } => {
+                let texts = diff.iter().chain(trials.iter().map(|trial| &trial.output));
+                texts.filter_map(|digest| self.blobs.ask(digest)).collect()
+            }
             Request::HumanAction { .. } => match &decision.last_check {
                 Some(check) if !check.end.passed() => self.blobs.ask(&check.output).into_iter().collect(),
                 _ => Vec::new(),

@@ -120,7 +120,13 @@ fn failed_check(id: DecisionId) -> DecisionSettled {
         stdout_sha256: Digest::of(OUTPUT),
         output_bytes: OUTPUT.len() as u64,
         last_line: None,
+        held_back: None,
         removed_lines: None,
+        count: None,
+        canary_shown: None,
+        wrote: Vec::new(),
+        complaints: None,
+        steady_sha256: None,
         signature: None,
         millis: 3_200,
     };
@@ -150,6 +156,8 @@ fn looks_by_kind() {
                 files: ["tests/parse.rs", ".ci/run"]
                     .map(|path| GuardFile { path: path.to_owned(), sha256: None })
                     .to_vec(),
+                diff: None,
+                trials: Vec::new(),
             },
             "AC-2 turned green together with a change of its guards.",
         ),
@@ -401,7 +409,13 @@ fn a_hard_issue_can_be_revised_but_not_waved_through() {
 
 #[test]
 fn the_other_kinds() {
-    let tampering = || Request::Tampering { iteration: 1, findings: vec!["f".to_owned()], files: Vec::new() };
+    let tampering = || Request::Tampering {
+        iteration: 1,
+        findings: vec!["f".to_owned()],
+        files: Vec::new(),
+        diff: None,
+        trials: Vec::new(),
+    };
     let staged = asked(tampering(), "why");
     assert_eq!(order(&staged.press(&mut open(&staged), KeyCode::Char('a'))), plain(Answer::Accept));
     assert_eq!(order(&staged.press(&mut open(&staged), KeyCode::Char('r'))), plain(Answer::Reject));

@@ -51,7 +51,7 @@ impl Basis {
                 usize::from(iteration.artifacts.is_some()) + usize::from(iteration.certificate.is_some()),
                 usize::from(iteration.glow.is_some()) + usize::from(iteration.entry.is_some()),
                 iteration.review.len(),
-                usize::from(iteration.gate.is_some()),
+                usize::from(iteration.gate.is_some()) + usize::from(iteration.partial.is_some()),
             ]
         };
         Self {
@@ -107,6 +107,15 @@ fn of_iteration(state: &RunState, iteration: &Iteration) -> Vec<File> {
     }
     if iteration.entry.is_some() {
         add(format!("{dir}/agents_md_entry.md"));
+    }
+    if let Some(partial) = &iteration.partial {
+        if partial.diff.is_some() {
+            add(format!("{dir}/partial.patch"));
+        }
+        add(format!("{dir}/partial_artifacts.json"));
+    }
+    for (name, _) in render::promoted(state, iteration) {
+        add(format!("{EVIDENCE_ROOT}/{name}"));
     }
     files
 }

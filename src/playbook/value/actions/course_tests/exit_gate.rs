@@ -126,7 +126,14 @@ fn without_scripts_it_opens_only_after_every_try_to_write_some_and_on_a_declared
     is_shut(&finish(&mut sim), "no criterion has one");
     // What a person declared is run all the same.
     let proof = Proof::Check { argv: vec!["true".into()], timeout_seconds: 1 };
-    sim.run.criteria.push(Criterion { id: "c".into(), text: String::new(), proof, protects: Vec::new() });
+    sim.run.criteria.push(Criterion {
+        id: "c".into(),
+        text: String::new(),
+        proof,
+        protects: Vec::new(),
+        hidden: None,
+        writes: Vec::new(),
+    });
     begin(&mut sim, Action::ExitGate);
     sim.agent(Purpose::ExitGate, vec![vrc("1", "SHIP_READY", json!([]))]);
     sim.agent(Purpose::CriticalEval, Vec::new());
