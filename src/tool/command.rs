@@ -89,7 +89,10 @@ pub fn exhausted(error: &std::io::Error) -> Option<&'static str> {
     use rustix::io::Errno;
     let number = NotReady::parts(error).1.map(Errno::from_raw_os_error)?;
     match number {
-        Errno::AGAIN => Some("there are no more processes or threads for this user (`ulimit -u`)"),
+        // The same number for a thread whose stack found no room.
+        Errno::AGAIN => {
+            Some("no more processes or threads for this user (`ulimit -u`), or no memory for one (`ulimit -v`)")
+        }
         Errno::NOMEM => Some("there is no more memory"),
         Errno::MFILE => Some("this process has too many open files (`ulimit -n`)"),
         Errno::NFILE => Some("the machine has too many open files"),
