@@ -12,7 +12,7 @@ use crate::machine::event::{CanaryMade, Change, ChangeKind, GuardChange, GuardsC
 use crate::machine::iteration::Iteration;
 use crate::model::criterion::Proof;
 use crate::model::digest::Digest;
-use crate::model::guard::{self, Canary, Class, GuardSet};
+use crate::model::guard::{self, Canary, Class, GuardSet, Readers};
 use crate::workspace::layer;
 use crate::workspace::plain::{self, Fault, FileKind};
 use crate::workspace::tree::{self, TreeSnapshot};
@@ -123,8 +123,18 @@ fn between(cx: &Context<'_>, trusted: &Digest, now: TreeSnapshot) -> Result<Betw
     let outputs = checks::outputs(cx);
     let named = |change: &tree::Change| !outputs.is_match(&change.path);
     let changes = tree::diff(&start, &now).into_iter().filter(named);
+    let names: BTreeSet<String> = start.files.keys().cloned().collect();
+    let read = |path: &str| start_files::text(cx.run_dir().path(), &start, path);
+    let readers = Readers::of(&set, &names, &read);
+    // By its name the work; by who reads it, a judge.
+    let is_read_by_judges = |change: &Change| {
+        change.kind != ChangeKind::Added && !set.hands_over(&change.path) && readers.judges(&change.path)
+    };
     let changes = changes.map(trees::change).map(|change| {
-        let class = class_of(&set, &change, unseen.contains(&change.path));
+        let class = match class_of(&set, &change, unseen.contains(&change.path)) {
+            Class::Code if is_read_by_judges(&change) => Class::Guard,
+            class => class,
+        };
         (change, class)
     });
     let changes = changes.collect();

@@ -174,7 +174,16 @@ fn honest_work_is_certified_and_recipes_are_caught() {
     println!("| tool | honest | certified | asked | refused | recipes | caught | through, named | through |");
     println!("|---|---|---|---|---|---|---|---|---|");
     let mut rows = Vec::new();
-    let tools = [&make::MAKE, &python::UNITTEST, &cargo::CARGO, &cargo::UNIT, &python::PYTEST, &js::JEST, &js::MOCHA];
+    let tools = [
+        &make::MAKE,
+        &python::UNITTEST,
+        &python::READERS,
+        &cargo::CARGO,
+        &cargo::UNIT,
+        &python::PYTEST,
+        &js::JEST,
+        &js::MOCHA,
+    ];
     let (here, missing): (Vec<&Tool>, Vec<&Tool>) = tools.into_iter().partition(|tool| tool.there().is_ok());
     for (tool, why) in missing.into_iter().filter_map(|tool| Some((tool, tool.there().err()?))) {
         println!("skipped: {}: {why}", tool.name);

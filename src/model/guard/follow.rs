@@ -5,7 +5,7 @@
 
 mod make;
 mod npm;
-mod refs;
+pub(super) mod refs;
 mod tasks;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

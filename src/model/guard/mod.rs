@@ -11,6 +11,7 @@ mod count;
 mod follow;
 mod manifest;
 mod names;
+mod readers;
 mod restore;
 mod set;
 mod shell;
@@ -21,6 +22,7 @@ mod tests;
 pub use canary::{Canary, canary_for, canary_in};
 pub use count::{Count, complaints, count, judge_count};
 pub use manifest::merge;
+pub use readers::Readers;
 pub use restore::restore_tests;
 pub use set::{
     Class, GuardSet, is_bookkeeping, is_cache_here, is_kept_by_tools, is_named_guard, is_tool_folder, is_work,

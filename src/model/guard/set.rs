@@ -143,12 +143,16 @@ impl GuardSet {
 
     /// Is this file what a check looks at, as `grep -q done notes` does? What is compared with it may be either side.
     pub fn looks_at(&self, path: &str) -> bool {
+        self.hands_over(path) || self.reached.quoted.contains(path)
+    }
+
+    /// Is it an argument of a command that looks at it?
+    pub fn hands_over(&self, path: &str) -> bool {
         let looks = |words: &&Vec<String>| {
             !matches!(words.first().map(|word| names::base(word)), Some("cmp" | "diff" | "comm"))
         };
         let names = |word: &String| word.strip_prefix("./").unwrap_or(word) == path;
-        let by_command = self.reached.commands.iter().filter(looks).any(|words| words.iter().skip(1).any(names));
-        by_command || self.reached.quoted.contains(path)
+        self.reached.commands.iter().filter(looks).any(|words| words.iter().skip(1).any(names))
     }
 
     /// Do the checks read text only, without running any test?

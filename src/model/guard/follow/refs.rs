@@ -112,6 +112,13 @@ pub fn asserts(text: &str) -> bool {
     WORDS.iter().any(|word| text.contains(word))
 }
 
+/// Does code end with a failure when something is not as it should be? Narrower than [`asserts`].
+pub fn asserts_something(text: &str) -> bool {
+    const WORDS: [&str; 9] =
+        ["assert", "expect(", "exit 1", "exit(1", "SystemExit", "AssertionError", "t.Fatal", "t.Error", "RAISE"];
+    WORDS.iter().any(|word| text.contains(word))
+}
+
 /// Short texts in quotes: names of files that a script opens.
 pub fn quoted(text: &str) -> Vec<String> {
     let mut found = Vec::new();
