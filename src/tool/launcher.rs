@@ -15,20 +15,21 @@
 //! * all waits are bounded.
 
 pub mod inside;
-pub(super) mod wire;
+pub(in crate::tool) mod wire;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal};
 
 use super::environment::{self, ENGINE_VAR};
 use super::kernel;
+use super::network::Handles;
 use super::owned;
 use super::pipes::{self, Ending};
 use super::sandbox::setup::Setup;
@@ -65,6 +66,8 @@ pub fn program(path: impl Into<PathBuf>) {
 /// The launchers of one confinement.
 pub(super) struct Pool {
     setup: Vec<u8>,
+    /// The network that its commands share with others, where they do.
+    network: Option<Arc<Handles>>,
     idle: Mutex<Vec<Launcher>>,
 }
 
@@ -89,8 +92,8 @@ impl Request {
 }
 
 impl Pool {
-    pub(super) fn new(setup: Vec<u8>) -> Self {
-        Self { setup, idle: Mutex::default() }
+    pub(super) fn new(setup: Vec<u8>, network: Option<Arc<Handles>>) -> Self {
+        Self { setup, network, idle: Mutex::default() }
     }
 
     /// Starts a command in the cage, with these as its standard input, output and error.
@@ -98,7 +101,7 @@ impl Pool {
         loop {
             let kept = self.idle().pop();
             let was_kept = kept.is_some();
-            let launcher = kept.map_or_else(|| Launcher::start(&self.setup), Ok)?;
+            let launcher = kept.map_or_else(|| Launcher::start(&self.setup, self.network.as_deref()), Ok)?;
             let answer = launcher.ask(request, files);
             match answer {
                 Ok(Frame { kind: FrameKind::Started, files, .. }) => {
@@ -131,7 +134,7 @@ impl Pool {
 }
 
 /// An error that a launcher told us.
-fn told(bytes: &[u8]) -> io::Error {
+pub(super) fn told(bytes: &[u8]) -> io::Error {
     let mut from = Reader(bytes);
     let (step, number) = (from.number().unwrap_or(0), from.number().unwrap_or(0));
     let error = i32::try_from(number).ok().filter(|number| *number > 0).map(io::Error::from_raw_os_error);
@@ -151,19 +154,9 @@ struct Launcher {
 }
 
 impl Launcher {
-    fn start(setup: &[u8]) -> io::Result<Self> {
-        let program = PROGRAM.get().ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
-        let (socket, theirs) = UnixStream::pair()?;
-        let mut command = Command::new(program);
-        command.args([SUBCOMMAND, &std::process::id().to_string()]);
-        environment::only_allowed(&mut command);
-        // For the reaper, should the tie ever fail.
-        command.env(ENGINE_VAR, environment::engine_id()).current_dir("/");
-        command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut tie = Tie(Some(start_tied(command)?));
-        socket.set_write_timeout(Some(PATIENCE))?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        wire::send(&socket, FrameKind::Setup, setup, &[])?;
+    fn start(setup: &[u8], network: Option<&Handles>) -> io::Result<Self> {
+        let network = network.map(Handles::all).unwrap_or_default();
+        let (mut tie, socket) = begin(FrameKind::Setup, setup, &network)?;
         let Frame { kind, bytes, files } = wire::receive(&socket)?;
         let Some((first, tied)) = files.into_iter().next().zip(tie.0.take()).filter(|_| kind == FrameKind::Ready)
         else {
@@ -191,8 +184,26 @@ impl Drop for Launcher {
     }
 }
 
-/// A process that has not yet become a launcher.
-struct Tie(Option<Child>);
+/// Starts this program again, tied to us, and tells it what to become.
+pub(super) fn begin(kind: FrameKind, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<(Tie, UnixStream)> {
+    let program = PROGRAM.get().ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
+    let (socket, theirs) = UnixStream::pair()?;
+    let mut command = Command::new(program);
+    command.args([SUBCOMMAND, &std::process::id().to_string()]);
+    environment::only_allowed(&mut command);
+    // For the reaper, should the tie ever fail.
+    command.env(ENGINE_VAR, environment::engine_id()).current_dir("/");
+    command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+    let tie = Tie(Some(start_tied(command)?));
+    socket.set_write_timeout(Some(PATIENCE))?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    wire::send(&socket, kind, bytes, files)?;
+    Ok((tie, socket))
+}
+
+/// A process that is tied to us: killed and waited for when this is dropped.
+#[derive(Debug)]
+pub(super) struct Tie(Option<Child>);
 
 impl Drop for Tie {
     fn drop(&mut self) {
@@ -309,7 +320,7 @@ fn start_tied(command: Command) -> io::Result<Child> {
 
 /// Can a command really be run like this, and does it succeed? The error: it could not even be started.
 pub(super) fn works(setup: &Setup, script: &str, folder: &Path) -> io::Result<bool> {
-    let pool = Pool::new(setup.encode());
+    let pool = Pool::new(setup.encode(), None);
     let mut command = Command::new("/bin/sh");
     // It must be the second process in a `/proc` that is its own.
     let own = "test -d /proc/1 && test \"$PPID\" = 1 && test -e /proc/self/status";

@@ -20,6 +20,7 @@ mod kernel;
 #[cfg(target_os = "linux")]
 pub mod launcher;
 pub mod lookup;
+pub mod network;
 mod owned;
 pub mod permission;
 pub mod permit;

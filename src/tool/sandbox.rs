@@ -51,6 +51,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::access::Access;
+use super::network::RunNetwork;
 use crate::model::loop_file::{NetworkDecl, SandboxDecl, SandboxMode};
 
 pub use confinement::Confinement;
@@ -169,6 +170,8 @@ pub struct Sandbox {
     grounds: Grounds,
     scratch: Option<scratch::Scratch>,
     built: Mutex<Vec<Built>>,
+    /// Where its commands meet; the error: why they do not.
+    network: Result<RunNetwork, String>,
     /// Why no overlay can be had over this workspace, once that was asked.
     no_overlay: OnceLock<Option<String>>,
 }
@@ -177,7 +180,7 @@ impl Sandbox {
     /// Opens the sandbox of a run: makes its private temporary folder. `run` names that folder.
     pub fn open(
         declared: &SandboxDecl,
-        in_force: InForce,
+        mut in_force: InForce,
         workspace: &Path,
         state: &Path,
         secrets: Vec<PathBuf>,
@@ -191,12 +194,18 @@ impl Sandbox {
             secrets,
             scratch: scratch.as_ref().map(|scratch| scratch.path().to_owned()).unwrap_or_default(),
         };
+        let network = network_of(&mut in_force);
         let (declared, built, no_overlay) = (declared.clone(), Mutex::default(), OnceLock::new());
-        Ok(Self { in_force, declared, grounds, scratch, built, no_overlay })
+        Ok(Self { in_force, declared, grounds, scratch, built, network, no_overlay })
     }
 
     pub fn in_force(&self) -> &InForce {
         &self.in_force
+    }
+
+    /// Where servers that commands start can be met by other commands, and by us. The error: why nowhere.
+    pub fn network(&self) -> Result<&RunNetwork, &str> {
+        self.network.as_ref().map_err(String::as_str)
     }
 
     /// The folder that commands and we can both see, where there is a sandbox.
@@ -311,7 +320,9 @@ impl Sandbox {
         policy.sealed.sort();
         policy.sealed.dedup();
         policy.overlay = Some(placed);
-        Ok(Some(Arc::new(Confinement::build(policy)?)))
+        // What it was shown is for nobody else: not for a server of the run either.
+        let network = self.network.as_ref().ok().filter(|_| apart.is_none());
+        Ok(Some(Arc::new(Confinement::build_in(policy, network)?)))
     }
 
     fn workspace(&self) -> PathBuf {
@@ -354,12 +365,25 @@ impl Sandbox {
             Purpose::Git { write } => Policy::for_git(&self.grounds, write),
         };
         policy.sealed.clone_from(&sealed);
-        let confinement = Arc::new(Confinement::build(policy)?);
+        let confinement = Arc::new(Confinement::build_in(policy, self.network.as_ref().ok())?);
         if built.len() >= KEPT {
             built.remove(0);
         }
         built.push(Built { access, purpose, sealed, confinement: confinement.clone() });
         Ok(Some(confinement))
+    }
+}
+
+/// The network of a run. Where commands cannot share one, each has its own, and the operator is told.
+fn network_of(in_force: &mut InForce) -> Result<RunNetwork, String> {
+    match in_force.network {
+        NetworkDecl::Off => Err("commands have no network (`sandbox.network: off`)".to_owned()),
+        NetworkDecl::On => Ok(RunNetwork::host()),
+        NetworkDecl::Loopback => RunNetwork::open().map_err(|error| {
+            let why = format!("commands cannot share a network here, each has its own ({error})");
+            in_force.warnings.push(why.clone());
+            why
+        }),
     }
 }
 

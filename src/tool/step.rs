@@ -13,6 +13,7 @@ pub(super) enum LaunchStep {
     Session = 1,
     Namespaces,
     Ids,
+    Network,
     Loopback,
     PrivateMounts,
     OwnProc,
@@ -29,10 +30,11 @@ pub(super) enum LaunchStep {
 }
 
 impl LaunchStep {
-    const ALL: [(Self, &'static str); 16] = [
+    const ALL: [(Self, &'static str); 17] = [
         (Self::Session, "a session of its own"),
         (Self::Namespaces, "namespaces"),
         (Self::Ids, "the maps of users"),
+        (Self::Network, "the network of the run"),
         (Self::Loopback, "the loopback network"),
         (Self::PrivateMounts, "mounts of its own"),
         (Self::OwnProc, "a /proc of its own"),

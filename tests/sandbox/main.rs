@@ -22,6 +22,7 @@ mod ordinary;
 mod overlay;
 mod raised;
 mod secrets;
+mod shared;
 mod stage;
 
 use stage::Case;

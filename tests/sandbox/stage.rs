@@ -401,6 +401,45 @@ impl Stage {
     }
 }
 
+/// Runs some of these tests once more as a user who needs a user namespace for what they do.
+pub fn as_a_normal_user(tests_of: &str) {
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+    const NOBODY: u32 = 65_534;
+    ready();
+    if !rustix::process::geteuid().is_root() || Command::new("setpriv").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: only the superuser can become another user, with setpriv");
+        return;
+    }
+    let folder = tempfile::Builder::new().prefix("nobody-").tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    // Where they were built others may not look.
+    let [tests, program, home] = ["tests", "nightloop", "home"].map(|name| folder.path().join(name));
+    fs::copy(std::env::current_exe().unwrap(), &tests).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_nightloop"), &program).unwrap();
+    fs::create_dir(&home).unwrap();
+    chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
+    let as_nobody = || {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
+        command
+    };
+    let ran = as_nobody()
+        .arg(&tests)
+        .args([tests_of, "--nocapture"])
+        .env(PROGRAM, &program)
+        .env("HOME", &home)
+        .env("TMPDIR", &home)
+        .current_dir(&home)
+        .output()
+        .unwrap();
+    let said = [ran.stdout, ran.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(ran.status.success() && !said.contains("running 0 tests"), "{said}");
+    // What the superuser may, says nothing about others.
+    let spaces = as_nobody().args(["unshare", "-Urm", "true"]).status().is_ok_and(|status| status.success());
+    assert!(!said.contains("SKIPPED") || !spaces, "{said}");
+}
+
 pub fn run(spec: CommandSpec) -> ProcessOutcome {
     run_until(spec, &CancellationToken::new())
 }

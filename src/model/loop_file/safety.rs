@@ -62,7 +62,7 @@ pub enum NetworkDecl {
     /// Nothing.
     #[default]
     Off,
-    /// Servers of its own on 127.0.0.1, and nothing else.
+    /// Servers of the run's own on 127.0.0.1, and nothing else.
     Loopback,
     On,
 }

@@ -24,10 +24,11 @@ use rustix::process::{DumpableBehavior, Pid, PidfdFlags, Signal, WaitOptions};
 use super::wire::{self, Frame, FrameKind, Reader, Writer};
 use crate::model::loop_file::NetworkDecl;
 use crate::tool::kernel;
+use crate::tool::network::{Handles, keeper};
 use crate::tool::owned;
 use crate::tool::pipes;
 use crate::tool::sandbox::setup::Setup;
-use crate::tool::sandbox::spaces::Spaces;
+use crate::tool::sandbox::spaces::{Network, Spaces};
 use crate::tool::sandbox::worn::Worn;
 use crate::tool::sandbox::{self, Layer};
 use crate::tool::spawn::{self, OnParentDeath};
@@ -49,7 +50,7 @@ pub fn main(engine: u32) -> ExitCode {
 }
 
 /// For `told` on the other side: the step, and the error as a number or in words.
-fn failure(step: u8, error: &io::Error) -> Vec<u8> {
+pub(in crate::tool) fn failure(step: u8, error: &io::Error) -> Vec<u8> {
     let mut out = Writer::default();
     let (within, number) = NotReady::parts(error);
     out.number(i64::from(if within == 0 { step } else { within }));
@@ -60,17 +61,21 @@ fn failure(step: u8, error: &io::Error) -> Vec<u8> {
 
 fn launch(engine: u32, socket: &UnixStream) -> io::Result<()> {
     LaunchStep::Namespaces.begin();
-    let setup = Setup::decode(&wire::receive(socket)?.bytes)?;
+    let first = wire::receive(socket)?;
+    if first.kind == FrameKind::Network {
+        return keeper::keep(engine, &first.bytes, socket);
+    }
+    let setup = Setup::decode(&first.bytes)?;
     sandbox::assume(setup.level);
     let own_network = setup.policy.network == NetworkDecl::Loopback && setup.without != Some(Layer::Network);
-    let spaces = Spaces::for_launcher(&setup.policy, setup.level.user, own_network).map_err(io::Error::other)?;
+    let network = match Handles::of(first.files) {
+        Some(shared) if own_network => Network::Shared(Arc::new(shared)),
+        _ if own_network => Network::Own,
+        _ => Network::Outer,
+    };
+    let spaces = Spaces::for_launcher(&setup.policy, setup.level.user, network).map_err(io::Error::other)?;
     spaces.separate()?;
-    // A new user namespace cut the tie.
-    LaunchStep::Parent.begin();
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    if rustix::process::getppid() != i32::try_from(engine).ok().and_then(Pid::from_raw) {
-        return Err(io::Error::from(rustix::io::Errno::SRCH));
-    }
+    tie_to(engine)?;
     let parent = rustix::process::pidfd_open(rustix::process::getpid(), PidfdFlags::empty())?;
     let Some(first) = kernel::fork()? else {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -90,6 +95,16 @@ fn launch(engine: u32, socket: &UnixStream) -> io::Result<()> {
             _ => return Ok(()),
         }
     }
+}
+
+/// Once more: a new user namespace cut the tie.
+pub(in crate::tool) fn tie_to(engine: u32) -> io::Result<()> {
+    LaunchStep::Parent.begin();
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    if rustix::process::getppid() != i32::try_from(engine).ok().and_then(Pid::from_raw) {
+        return Err(io::Error::from(rustix::io::Errno::SRCH));
+    }
+    Ok(())
 }
 
 /// The life of the first process.

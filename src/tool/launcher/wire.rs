@@ -22,7 +22,7 @@ const HEADER: usize = 5;
 /// What a frame is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum FrameKind {
+pub(in crate::tool) enum FrameKind {
     /// To the launcher, first: what to wear.
     Setup = 1,
     /// It is up; with a handle on it.
@@ -41,10 +41,14 @@ pub(super) enum FrameKind {
     Exited,
     /// Nothing of it is left.
     Clean,
+    /// To one that has just begun: be the keeper of a network instead; with whether it needs a user namespace.
+    Network,
+    /// To the keeper: a socket of this family, please.
+    Socket,
 }
 
 impl FrameKind {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 11] = [
         Self::Setup,
         Self::Ready,
         Self::Failed,
@@ -54,12 +58,14 @@ impl FrameKind {
         Self::Stale,
         Self::Exited,
         Self::Clean,
+        Self::Network,
+        Self::Socket,
     ];
 }
 
 /// One frame, as it came.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(in crate::tool) struct Frame {
     pub kind: FrameKind,
     pub bytes: Vec<u8>,
     pub files: Vec<OwnedFd>,
@@ -70,7 +76,12 @@ fn nonsense(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("the launcher's line: {what}"))
 }
 
-pub(super) fn send(mut socket: &UnixStream, kind: FrameKind, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
+pub(in crate::tool) fn send(
+    mut socket: &UnixStream,
+    kind: FrameKind,
+    bytes: &[u8],
+    files: &[BorrowedFd<'_>],
+) -> io::Result<()> {
     if bytes.len() > MAX_FRAME {
         return Err(io::Error::from(io::ErrorKind::ArgumentListTooLong));
     }
@@ -94,7 +105,7 @@ pub(super) fn send(mut socket: &UnixStream, kind: FrameKind, bytes: &[u8], files
 }
 
 /// The next frame; an error of kind `UnexpectedEof` if the other side is gone.
-pub(super) fn receive(mut socket: &UnixStream) -> io::Result<Frame> {
+pub(in crate::tool) fn receive(mut socket: &UnixStream) -> io::Result<Frame> {
     let mut header = [0; HEADER];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);

@@ -13,7 +13,10 @@ use super::setup::Setup;
 use super::trial;
 use super::worn::Worn;
 #[cfg(target_os = "linux")]
+use crate::model::loop_file::NetworkDecl;
+#[cfg(target_os = "linux")]
 use crate::tool::launcher::Pool;
+use crate::tool::network::{Handles, RunNetwork};
 
 /// How a command comes to wear it.
 #[cfg(target_os = "linux")]
@@ -26,15 +29,15 @@ enum Way {
 
 #[cfg(target_os = "linux")]
 impl Way {
-    fn of(policy: &Policy, without: Option<Layer>) -> Result<Self, String> {
+    fn of(policy: &Policy, without: Option<Layer>, shared: Option<Arc<Handles>>) -> Result<Self, String> {
         let level = trial::level();
         // Without these a test would meet the launcher in their place, which holds the same by other means.
         let spares = [Layer::Launcher, Layer::Sweep, Layer::Scopes, Layer::Mounts, Layer::Environment];
         if level.pids && !without.is_some_and(|layer| spares.contains(&layer)) {
             let setup = Setup { policy: policy.clone(), level, without };
-            return Ok(Self::Launched(Pool::new(setup.encode())));
+            return Ok(Self::Launched(Pool::new(setup.encode(), shared)));
         }
-        Ok(Self::Worn(Arc::new(Worn::ready(policy, level, without)?)))
+        Ok(Self::Worn(Arc::new(Worn::ready(policy, level, without, shared)?)))
     }
 }
 
@@ -55,18 +58,29 @@ impl std::fmt::Debug for Confinement {
 impl Confinement {
     /// Makes ready what a policy needs, as far as this machine can enforce it.
     pub fn build(policy: Policy) -> Result<Self, String> {
-        Self::make(policy, None)
+        Self::make(policy, None, None)
+    }
+
+    /// The same in the network that the commands of a run share, if the policy lets it have servers at all.
+    pub fn build_in(policy: Policy, network: Option<&RunNetwork>) -> Result<Self, String> {
+        #[cfg(target_os = "linux")]
+        let shared = network.filter(|_| policy.network == NetworkDecl::Loopback).and_then(RunNetwork::handles);
+        #[cfg(not(target_os = "linux"))]
+        let shared = network.and(None);
+        Self::make(policy, None, shared)
     }
 
     /// The same with one layer missing. For tests of the tests; nothing else may call it.
     #[doc(hidden)]
     pub fn without(policy: Policy, layer: Layer) -> Result<Self, String> {
-        Self::make(policy, Some(layer))
+        Self::make(policy, Some(layer), None)
     }
 
-    fn make(policy: Policy, without: Option<Layer>) -> Result<Self, String> {
+    fn make(policy: Policy, without: Option<Layer>, shared: Option<Arc<Handles>>) -> Result<Self, String> {
+        #[cfg(not(target_os = "linux"))]
+        let _ = shared;
         #[cfg(target_os = "linux")]
-        let way = Way::of(&policy, without)?;
+        let way = Way::of(&policy, without, shared)?;
         Ok(Self {
             policy,
             without,

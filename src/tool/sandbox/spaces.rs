@@ -10,6 +10,7 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
@@ -22,11 +23,24 @@ use super::overlay;
 use super::policy::Policy;
 use crate::model::loop_file::NetworkDecl;
 use crate::tool::kernel::{self, MountChange};
+use crate::tool::network::Handles;
 use crate::tool::step::LaunchStep;
+
+/// The network that a child stands in.
+pub(in crate::tool) enum Network {
+    /// The one it was born in: what it may do there is for others to hold.
+    Outer,
+    /// One of its own, with nothing in it but itself.
+    Own,
+    /// One that the commands of a run share.
+    Shared(Arc<Handles>),
+}
 
 /// The namespaces of a child.
 pub(in crate::tool) struct Spaces {
     flags: UnshareFlags,
+    /// Entered before all else.
+    shared: Option<Arc<Handles>>,
     /// In a user namespace: we are who we were.
     ids: Option<Ids>,
     mounts: Option<Mounts>,
@@ -54,25 +68,26 @@ struct Mounts {
 
 impl Spaces {
     /// What a policy needs; nothing, if it needs none.
-    pub(super) fn ready(policy: &Policy, user: bool, mounts: bool, network: bool) -> Result<Option<Self>, String> {
-        if !mounts && !network {
+    pub(super) fn ready(policy: &Policy, user: bool, mounts: bool, network: Network) -> Result<Option<Self>, String> {
+        if !mounts && matches!(network, Network::Outer) {
             return Ok(None);
         }
         let mut flags = UnshareFlags::empty();
         flags.set(UnshareFlags::NEWUSER, user);
         flags.set(UnshareFlags::NEWNS, mounts);
-        flags.set(UnshareFlags::NEWNET, network);
+        flags.set(UnshareFlags::NEWNET, matches!(network, Network::Own));
+        let shared = if let Network::Shared(handles) = network { Some(handles) } else { None };
         let ids = user.then(|| Ids {
             user: format!("{0} {0} 1\n", rustix::process::geteuid().as_raw()).into_bytes(),
             group: format!("{0} {0} 1\n", rustix::process::getegid().as_raw()).into_bytes(),
         });
         let mounts = if mounts { Some(Mounts::ready(policy)?) } else { None };
-        Ok(Some(Self { flags, ids, mounts }))
+        Ok(Some(Self { flags, shared, ids, mounts }))
     }
 
     /// The same for a launcher, with processes and shared memory of its own. Needs mounts, for a `/proc` that shows
     /// its own processes: with the old one every number in there would mean somebody else.
-    pub(in crate::tool) fn for_launcher(policy: &Policy, user: bool, network: bool) -> Result<Self, String> {
+    pub(in crate::tool) fn for_launcher(policy: &Policy, user: bool, network: Network) -> Result<Self, String> {
         let spaces = Self::ready(policy, user, true, network)?;
         let mut spaces = spaces.ok_or_else(|| "a launcher has no namespaces".to_owned())?;
         spaces.flags |= UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
@@ -83,8 +98,9 @@ impl Spaces {
     }
 
     /// The least of a kind, to find out whether it can be had.
-    pub(super) fn trial(user: bool, mounts: bool, network: bool) -> Option<Self> {
+    pub(in crate::tool) fn trial(user: bool, mounts: bool, network: bool) -> Option<Self> {
         let policy = Policy::trial(if network { NetworkDecl::Loopback } else { NetworkDecl::Off });
+        let network = if network { Network::Own } else { Network::Outer };
         Self::ready(&policy, user, mounts, network).ok().flatten()
     }
 
@@ -96,6 +112,10 @@ impl Spaces {
 
     /// Moves into the namespaces. Into one of processes only children move, the first of them as its first process.
     pub(in crate::tool) fn separate(&self) -> io::Result<()> {
+        if let Some(shared) = &self.shared {
+            LaunchStep::Network.begin();
+            shared.enter()?;
+        }
         LaunchStep::Namespaces.begin();
         if self.ids.is_some() {
             // A child of an unreadable engine may not write its own maps.

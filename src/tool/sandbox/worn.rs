@@ -6,6 +6,7 @@
 
 use std::ffi::CStr;
 use std::io;
+use std::sync::Arc;
 
 use landlock::RulesetCreated;
 use rustix::io::Errno;
@@ -17,9 +18,10 @@ use super::level::Level;
 use super::limits::Limits;
 use super::policy::Policy;
 use super::setup::Setup;
-use super::spaces::Spaces;
+use super::spaces::{Network, Spaces};
 use super::{calls, files};
 use crate::model::loop_file::NetworkDecl;
+use crate::tool::network::Handles;
 use crate::tool::step::LaunchStep;
 
 /// What the superuser keeps: rights over files and its own processes. Without effect for anybody else.
@@ -45,14 +47,24 @@ pub(in crate::tool) struct Worn {
 
 impl Worn {
     /// What a policy needs, as far as a machine of this level can enforce it.
-    pub(super) fn ready(policy: &Policy, level: Level, without: Option<Layer>) -> Result<Self, String> {
+    pub(super) fn ready(
+        policy: &Policy,
+        level: Level,
+        without: Option<Layer>,
+        shared: Option<Arc<Handles>>,
+    ) -> Result<Self, String> {
         let mounts = level.mounts && without != Some(Layer::Mounts);
         // The rules of Landlock are made by now, for the folder below it; and to make it takes more than system calls.
         if policy.overlay.is_some() && without != Some(Layer::Mounts) {
             return Err("an overlay over the workspace needs a launcher".to_owned());
         }
         let own_network = policy.network == NetworkDecl::Loopback && without != Some(Layer::Network);
-        let spaces = Spaces::ready(policy, level.user, mounts, own_network)?;
+        let network = match shared {
+            _ if !own_network => Network::Outer,
+            None => Network::Own,
+            Some(handles) => Network::Shared(handles),
+        };
+        let spaces = Spaces::ready(policy, level.user, mounts, network)?;
         Ok(Self { spaces, ..Self::in_place(policy, level, without, false)? })
     }
 
