@@ -114,6 +114,9 @@ fn show(decision: &Decision) {
             Request::Permission { rule, .. } if is_critical(rule) => {
                 text::line("  `always` works only once here: a critical call is asked about every time");
             }
+            request if request.host().is_some() => {
+                text::line("  for this run: list the host under `sandbox.network` in loop.yaml to keep it");
+            }
             Request::Permission { .. } => {
                 text::line(
                     "  `always` is kept for later runs in this workspace; `nightloop rules` shows and forgets it",

@@ -16,6 +16,7 @@ use crate::journal::{Blobs, RunDir};
 use crate::machine::call::CallState;
 use crate::machine::claim;
 use crate::machine::event::{Event, Text};
+use crate::machine::network;
 use crate::machine::run::RunState;
 use crate::model::secret::Secrets;
 use crate::tool::permission::Rules;
@@ -23,6 +24,7 @@ use crate::tool::sandbox::Sandbox;
 
 use super::command::Order;
 use super::error::EngineError;
+use super::network::Network;
 use super::orders::{self, ServerWait};
 use super::recorder::Recorder;
 use super::rounds::Rounds;
@@ -65,6 +67,8 @@ pub(super) struct Context<'a> {
     pub server_wait: ServerWait,
     /// What the checks see of the workspace.
     pub checks: Rounds,
+    /// What its commands reach through us.
+    pub network: Network,
     /// Nothing is real: a server's wait takes no time.
     pub skip_waits: bool,
     /// Since the last look at AGENTS.md, something ran while its name was no file of its own: no seal held it.
@@ -171,7 +175,9 @@ impl Context<'_> {
     }
 
     pub async fn take_order(&mut self, order: Order) -> Result<(), EngineError> {
-        orders::take(&mut self.recorder, &self.signals, &mut self.server_wait, order).await
+        orders::take(&mut self.recorder, &self.signals, &mut self.server_wait, order).await?;
+        self.network.follow(|| network::patterns(self.recorder.state()));
+        Ok(())
     }
 
     /// Waits for the model server, unless a stop or an order to retry comes first.

@@ -28,6 +28,7 @@ use super::context::Context;
 use super::error::EngineError;
 use super::evidence_files::EvidenceFiles;
 use super::hub::Hub;
+use super::network::Network;
 use super::observer::Observer;
 use super::orders::ServerWait;
 use super::recorder::Recorder;
@@ -72,6 +73,7 @@ impl<'a> Driver<'a> {
                 secrets: Arc::clone(agents.secrets()),
                 server_wait: ServerWait::default(),
                 checks: Rounds::default(),
+                network: Network::default(),
                 skip_waits: agents.skips_waits(),
                 learnings_exposed: AtomicBool::new(false),
             },
@@ -87,9 +89,12 @@ impl<'a> Driver<'a> {
         // Before anything is spent: a place that cannot be used then cannot be used later.
         learn::find(&mut self.cx).await?;
         self.evidence = EvidenceFiles::begin(self.cx.workspace(), self.cx.state(), self.cx.blobs())?;
+        Network::begin(&mut self.cx).await?;
         let watch = downstream::Watch::begin(&self.cx)?;
         let worked = self.work().await;
         watch.end().await;
+        // Whatever else went wrong is what is told.
+        let worked = worked.and(Network::end(&mut self.cx).await);
         match worked {
             Ok(()) => self.cx.recorder.session.finish().await,
             Err(EngineError::Journal(JournalError::DiskFull { path })) => {
@@ -103,6 +108,7 @@ impl<'a> Driver<'a> {
     async fn work(&mut self) -> Result<(), EngineError> {
         loop {
             self.cx.take_orders().await?;
+            Network::settle(&mut self.cx).await?;
             self.watch_signals().await?;
             journal::failpoint("step");
             let todo = next::next(self.cx.state());

@@ -38,6 +38,7 @@ pub mod keys;
 pub mod launch_options;
 mod learn;
 mod listed;
+pub mod network;
 mod northstar;
 pub mod observer;
 pub mod offer;

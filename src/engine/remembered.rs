@@ -74,6 +74,9 @@ fn wanted(state: &RunState, answered: &DecisionAnswered) -> Option<Result<String
     }
     let decision = state.operator.decision(answered.id)?;
     let Request::Permission { tool, command, rule, .. } = &decision.request else { return None };
+    if decision.request.host().is_some() {
+        return Some(Err("for this run: list the host under `sandbox.network` to keep it".to_owned()));
+    }
     if permission::is_critical(rule) {
         return Some(Err("allowed this once: a critical call is asked about every time".to_owned()));
     }

@@ -52,7 +52,10 @@ pub fn is_of_a_step(state: &RunState, event: &Event) -> bool {
     match event {
         Event::Work(work) => work.origin() == Origin::Decided && state.playbook().has_steps(),
         Event::Operator(OperatorEvent::DecisionAsked(asked)) => {
-            asked.asked_by.is_none() && state.call.is_none() && state.open_step().is_some()
+            asked.request.host().is_none()
+                && asked.asked_by.is_none()
+                && state.call.is_none()
+                && state.open_step().is_some()
         }
         _ => false,
     }

@@ -12,6 +12,7 @@ mod family;
 mod git;
 mod guard;
 mod iteration;
+mod network;
 mod operator;
 mod probe;
 mod run;
@@ -28,6 +29,7 @@ pub(crate) use family::family;
 pub use git::*;
 pub use guard::*;
 pub use iteration::*;
+pub use network::*;
 pub use operator::*;
 pub use probe::*;
 pub use run::*;
@@ -67,6 +69,7 @@ pub enum Event {
     Call(CallEvent),
     Operator(OperatorEvent),
     Git(GitEvent),
+    Network(NetworkEvent),
     /// Of the run's playbook.
     Work(Box<dyn WorkEvent>),
 }
@@ -80,6 +83,7 @@ macro_rules! of_family {
             Event::Call($data) => $answer,
             Event::Operator($data) => $answer,
             Event::Git($data) => $answer,
+            Event::Network($data) => $answer,
             Event::Work($data) => $answer,
         }
     };
@@ -116,6 +120,7 @@ impl Event {
             .or_else(|| CallEvent::parse(kind, data).map(|event| event.map(Self::Call)))
             .or_else(|| OperatorEvent::parse(kind, data).map(|event| event.map(Self::Operator)))
             .or_else(|| GitEvent::parse(kind, data).map(|event| event.map(Self::Git)))
+            .or_else(|| NetworkEvent::parse(kind, data).map(|event| event.map(Self::Network)))
     }
 
     /// The event of a playbook, if it is one of this family.
@@ -141,7 +146,14 @@ macro_rules! from_family {
         })+
     };
 }
-from_family!(RunEvent => Run, IterationEvent => Iteration, CallEvent => Call, OperatorEvent => Operator, GitEvent => Git);
+from_family!(
+    RunEvent => Run,
+    IterationEvent => Iteration,
+    CallEvent => Call,
+    OperatorEvent => Operator,
+    GitEvent => Git,
+    NetworkEvent => Network
+);
 
 #[cfg(test)]
 mod tests {
@@ -149,8 +161,15 @@ mod tests {
 
     #[test]
     fn kinds_are_unique_and_parse_back() {
-        let families =
-            [RunEvent::KINDS, IterationEvent::KINDS, CallEvent::KINDS, OperatorEvent::KINDS, GitEvent::KINDS].concat();
+        let families = [
+            RunEvent::KINDS,
+            IterationEvent::KINDS,
+            CallEvent::KINDS,
+            OperatorEvent::KINDS,
+            GitEvent::KINDS,
+            NetworkEvent::KINDS,
+        ]
+        .concat();
         let mut kinds = families.clone();
         kinds.sort_unstable();
         kinds.dedup();

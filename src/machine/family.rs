@@ -6,5 +6,6 @@
 pub mod call;
 pub mod git;
 pub mod iteration;
+pub mod network;
 pub mod operator;
 pub mod run;

@@ -6,7 +6,7 @@ use crate::model::digest::Digest;
 use crate::model::loop_file;
 
 use super::event::{CallEvent, Event, RunEvent};
-use super::family::{call, git, iteration, operator, run};
+use super::family::{call, git, iteration, network, operator, run};
 use super::legal;
 use super::playbook::Playbook;
 use super::run::RunState;
@@ -105,6 +105,10 @@ fn apply_event(state: &mut RunState, stamped: &Stamped) -> Result<(), &'static s
         Event::Call(event) => call::apply(state, event, ts),
         Event::Operator(event) => operator::apply(state, event, ts),
         Event::Git(event) => git::apply(state, event),
+        Event::Network(event) => {
+            network::apply(state, event);
+            Ok(())
+        }
         Event::Work(_) => Ok(()),
     }
 }

@@ -4,7 +4,7 @@
 //! than a wrong input does. Each family answers for its own events; here is what holds for all.
 
 use super::event::{Event, OperatorEvent, RunEvent};
-use super::family::{call, git, iteration, operator, run};
+use super::family::{call, git, iteration, network, operator, run};
 use super::run::RunState;
 
 /// May this event follow in this state? The error says why not.
@@ -24,6 +24,7 @@ pub fn legal(state: &RunState, event: &Event) -> Result<(), String> {
         Event::Call(event) => call::legal(state, event),
         Event::Operator(event) => operator::legal(state, event),
         Event::Git(event) => git::legal(state, event),
+        Event::Network(event) => network::legal(state, event),
         Event::Work(event) => state.playbook().legal(state, &**event),
     }
 }

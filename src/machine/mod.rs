@@ -28,6 +28,7 @@ pub mod iteration;
 pub mod ledger;
 pub mod legal;
 pub mod measure;
+pub mod network;
 pub mod next;
 pub mod open;
 pub mod operator;

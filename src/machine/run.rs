@@ -21,6 +21,7 @@ use super::event::{
 };
 use super::iteration::{Iteration, call_key};
 use super::ledger::Ledger;
+use super::network::Network;
 use super::operator::Operator;
 use super::playbook::{Playbook, Room};
 use super::repository::GitState;
@@ -112,6 +113,8 @@ pub struct RunState {
     pub operator: Operator,
     pub denials: Denials,
     pub git: GitState,
+    /// What commands reached, where the network is one by list.
+    pub network: Network,
     /// The playbook, and its own part of the run.
     room: Room,
     /// Finished calls by what they were for, so that each can be told apart.
@@ -162,6 +165,7 @@ impl RunState {
             halt: None,
             denials: Denials::default(),
             git: GitState::default(),
+            network: Network::default(),
             room: Room::new(playbook),
             calls_made: BTreeMap::new(),
             last_call: None,

@@ -10,6 +10,8 @@ use super::digest::Digest;
 
 /// The tool through which an agent asks a person.
 pub const ASK_TOOL: &str = "ask_human";
+/// The rule behind a permission to reach a host that is on no list.
+pub const NETWORK_RULE: &str = "sandbox.network";
 /// A run that asks more often than this is not asking but stuck.
 pub const MAX_DECISIONS: usize = 200;
 /// The longest text of a question, an instruction, an answer or a note.
@@ -246,8 +248,16 @@ impl Request {
     }
 
     /// Does the run go on while it is open?
-    pub const fn is_parked(&self) -> bool {
-        matches!(self, Self::Stuck { parked: true, .. })
+    pub fn is_parked(&self) -> bool {
+        matches!(self, Self::Stuck { parked: true, .. }) || self.host().is_some()
+    }
+
+    /// The host that commands are to reach, if that is what is asked.
+    pub fn host(&self) -> Option<&str> {
+        match self {
+            Self::Permission { command, rule, .. } if rule == NETWORK_RULE => Some(command),
+            _ => None,
+        }
     }
 
     /// Does anything have to be done before this answer closes the decision?

@@ -36,7 +36,7 @@ pub use criteria::{CheckDecl, CriterionDecl, CriterionFull};
 pub use dependency::DependencyDecl;
 pub use passes::{Flow, ItemDecl, LOOPS_PER_ITEM, MicroSettings, PrdSettings};
 pub use playbook::Playbook;
-pub use safety::{NetworkDecl, Otherwise, PermissionsDecl, SandboxDecl, SandboxMode};
+pub use safety::{NetworkDecl, Otherwise, PermissionsDecl, ReachDecl, SandboxDecl, SandboxMode};
 
 /// A declaration larger than this is refused before it is read.
 pub const MAX_BYTES: u64 = 1 << 20;

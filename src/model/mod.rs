@@ -20,6 +20,7 @@ pub mod fraction;
 pub mod gate_report;
 pub mod glow;
 pub mod guard;
+pub mod hosts;
 pub mod ids;
 pub mod lane;
 pub mod learnings;

@@ -134,6 +134,7 @@ pub(super) fn build(spec: &CommandSpec, call: &str) -> Result<Command, String> {
     }
     if let Some(confinement) = &spec.confinement {
         command.env("TMPDIR", confinement.tmp());
+        command.envs(confinement.variables().iter().map(|(name, value)| (name, value)));
     }
     for (name, value) in &spec.env {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {

@@ -64,10 +64,10 @@ impl RunNetwork {
     }
 
     /// For whoever enters it.
-    #[cfg(target_os = "linux")]
     pub(super) fn handles(&self) -> Option<Arc<Handles>> {
         match &self.0 {
             Kind::Host => None,
+            #[cfg(target_os = "linux")]
             Kind::Kept(keeper) => Some(keeper.handles()),
         }
     }

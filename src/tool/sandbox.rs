@@ -52,7 +52,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::access::Access;
 use super::network::RunNetwork;
-use crate::model::loop_file::{NetworkDecl, SandboxDecl, SandboxMode};
+use crate::model::loop_file::{NetworkDecl, ReachDecl, SandboxDecl, SandboxMode};
 
 pub use confinement::Confinement;
 pub use layer::Layer;
@@ -105,7 +105,8 @@ pub fn decide(declared: &SandboxDecl, unattended: bool) -> Result<InForce, Refus
 
 fn decide_at(declared: &SandboxDecl, unattended: bool, level: Level) -> Result<InForce, Refusal> {
     let mode = mode(declared, unattended);
-    let mut network = declared.network.unwrap_or_default();
+    let mut network = declared.network.as_ref().map(ReachDecl::kind).unwrap_or_default();
+    let listed = declared.network.as_ref().is_some_and(ReachDecl::is_listed);
     if mode == SandboxMode::Off {
         let detail = "as loop.yaml says: commands run with your own rights".to_owned();
         let level = SandboxLevel { name: OFF.to_owned(), detail };
@@ -121,8 +122,10 @@ fn decide_at(declared: &SandboxDecl, unattended: bool, level: Level) -> Result<I
         warnings.push(format!("the sandbox is weaker than it should be: {missing}"));
     }
     if network == NetworkDecl::Loopback && !level.loopback {
-        let missing = "`network: loopback` needs a network namespace, which this machine does not provide";
-        if mode == SandboxMode::Required {
+        let missing =
+            "`network: loopback`, or a list of hosts, needs a network namespace, which this machine does not provide";
+        // Who wants a list gets less than that here; nothing is held worse.
+        if mode == SandboxMode::Required && !listed {
             let hint = "allow unprivileged user namespaces, or set `network: off` or `network: on`";
             return Err(Refusal { message: missing.to_owned(), hint: hint.to_owned() });
         }
@@ -132,7 +135,8 @@ fn decide_at(declared: &SandboxDecl, unattended: bool, level: Level) -> Result<I
     let confined = level.is_any();
     let mut named = level.describe();
     if confined {
-        named.name = format!("{}, network {}", named.name, network_name(network));
+        let network = if listed && network == NetworkDecl::Loopback { "listed" } else { network_name(network) };
+        named.name = format!("{}, network {network}", named.name);
     }
     Ok(InForce { level: named, network, warnings, confined })
 }
@@ -172,6 +176,8 @@ pub struct Sandbox {
     built: Mutex<Vec<Built>>,
     /// Where its commands meet; the error: why they do not.
     network: Result<RunNetwork, String>,
+    /// What tells its commands of a proxy, once there is one.
+    proxy: OnceLock<Vec<(String, String)>>,
     /// Why no overlay can be had over this workspace, once that was asked.
     no_overlay: OnceLock<Option<String>>,
 }
@@ -196,7 +202,7 @@ impl Sandbox {
         };
         let network = network_of(&mut in_force);
         let (declared, built, no_overlay) = (declared.clone(), Mutex::default(), OnceLock::new());
-        Ok(Self { in_force, declared, grounds, scratch, built, network, no_overlay })
+        Ok(Self { in_force, declared, grounds, scratch, built, network, proxy: OnceLock::new(), no_overlay })
     }
 
     pub fn in_force(&self) -> &InForce {
@@ -206,6 +212,16 @@ impl Sandbox {
     /// Where servers that commands start can be met by other commands, and by us. The error: why nowhere.
     pub fn network(&self) -> Result<&RunNetwork, &str> {
         self.network.as_ref().map_err(String::as_str)
+    }
+
+    /// From here on its commands have these variables: where the proxy of the run listens. To be said once, before any
+    /// command of a tool or check.
+    pub fn tell_of_proxy(&self, variables: Vec<(String, String)>) {
+        let _ = self.proxy.set(variables);
+    }
+
+    fn variables(&self) -> Vec<(String, String)> {
+        self.proxy.get().cloned().unwrap_or_default()
     }
 
     /// The folder that commands and we can both see, where there is a sandbox.
@@ -321,8 +337,11 @@ impl Sandbox {
         policy.sealed.dedup();
         policy.overlay = Some(placed);
         // What it was shown is for nobody else: not for a server of the run either.
-        let network = self.network.as_ref().ok().filter(|_| apart.is_none());
-        Ok(Some(Arc::new(Confinement::build_in(policy, network)?)))
+        let confinement = match &self.network {
+            Ok(network) if apart.is_none() => Confinement::build_in(policy, network, self.variables())?,
+            _ => Confinement::build(policy)?,
+        };
+        Ok(Some(Arc::new(confinement)))
     }
 
     fn workspace(&self) -> PathBuf {
@@ -365,7 +384,10 @@ impl Sandbox {
             Purpose::Git { write } => Policy::for_git(&self.grounds, write),
         };
         policy.sealed.clone_from(&sealed);
-        let confinement = Arc::new(Confinement::build_in(policy, self.network.as_ref().ok())?);
+        let confinement = Arc::new(match (&self.network, &purpose) {
+            (Ok(network), Purpose::Tool) => Confinement::build_in(policy, network, self.variables())?,
+            _ => Confinement::build(policy)?,
+        });
         if built.len() >= KEPT {
             built.remove(0);
         }

@@ -17,6 +17,7 @@ mod gate;
 mod held_back;
 mod lanes;
 mod learnings;
+mod listed;
 mod need_info;
 mod northstar;
 mod openai;

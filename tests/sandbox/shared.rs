@@ -36,7 +36,7 @@ impl Place {
         let (ws, state) = (root.join("ws"), root.join("state"));
         std::fs::create_dir(&ws).unwrap();
         std::fs::create_dir(&state).unwrap();
-        let declared = SandboxDecl { network: Some(network), ..SandboxDecl::default() };
+        let declared = SandboxDecl { network: Some(network.into()), ..SandboxDecl::default() };
         let name = format!("shared-{}-{}", std::process::id(), stage::next());
         let in_force = decide(&declared, true).unwrap();
         let sandbox = Sandbox::open(&declared, in_force, &ws, &state, Vec::new(), &name).unwrap();

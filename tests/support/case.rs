@@ -238,7 +238,12 @@ pub struct Running {
 
 impl Running {
     pub fn of(bench: Bench, arguments: &[&str]) -> Self {
-        Self { child: spawned(bench.command(arguments)), bench }
+        Self::by(bench.command(arguments), bench)
+    }
+
+    /// With a command that was given more, a variable for instance.
+    pub fn by(command: Command, bench: Bench) -> Self {
+        Self { child: spawned(command), bench }
     }
 
     pub fn pid(&self) -> u32 {

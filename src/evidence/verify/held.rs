@@ -27,6 +27,9 @@ pub(super) fn not_held(level: &str) -> Option<String> {
     if rest.contains("network on") || rest.contains("network open") {
         open.push("the network, which was allowed");
     }
+    if rest.contains("network listed") {
+        open.push("the hosts of `sandbox.network`, which were allowed");
+    }
     (!open.is_empty()).then(|| open.join(", "))
 }
 

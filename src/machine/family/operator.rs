@@ -3,6 +3,7 @@
 use crate::machine::call::{CallState, ToolPhase};
 use crate::machine::event::AfterFailure;
 use crate::machine::event::{AskedBy, DecisionAsked, DecisionSettled, OperatorEvent};
+use crate::machine::network;
 use crate::machine::operator::{Decision, DecisionStatus, MAX_STEER, Operator, Pause};
 use crate::machine::run::RunState;
 use crate::machine::state::State;
@@ -105,6 +106,9 @@ fn max_checks(state: &RunState, decision: &Decision) -> u32 {
 fn legal_asker(state: &RunState, asked: &DecisionAsked) -> Result<(), String> {
     let call = state.call.as_ref();
     let Some(by) = &asked.asked_by else {
+        if let Some(host) = asked.request.host() {
+            return network::legal_ask(state, host);
+        }
         return match (&asked.request, call) {
             (Request::Tampering { .. }, None) if matches!(state.state, State::CheckHalting | State::BudgetCheck) => {
                 Ok(())

@@ -12,7 +12,6 @@ use super::policy::Policy;
 use super::setup::Setup;
 use super::trial;
 use super::worn::Worn;
-#[cfg(target_os = "linux")]
 use crate::model::loop_file::NetworkDecl;
 #[cfg(target_os = "linux")]
 use crate::tool::launcher::Pool;
@@ -45,6 +44,8 @@ impl Way {
 pub struct Confinement {
     policy: Policy,
     without: Option<Layer>,
+    /// What its commands find in their environment.
+    variables: Vec<(String, String)>,
     #[cfg(target_os = "linux")]
     way: Way,
 }
@@ -61,13 +62,14 @@ impl Confinement {
         Self::make(policy, None, None)
     }
 
-    /// The same in the network that the commands of a run share, if the policy lets it have servers at all.
-    pub fn build_in(policy: Policy, network: Option<&RunNetwork>) -> Result<Self, String> {
-        #[cfg(target_os = "linux")]
-        let shared = network.filter(|_| policy.network == NetworkDecl::Loopback).and_then(RunNetwork::handles);
-        #[cfg(not(target_os = "linux"))]
-        let shared = network.and(None);
-        Self::make(policy, None, shared)
+    /// The same in the network of a run, if the policy lets it have servers at all, and with these variables.
+    pub(super) fn build_in(
+        policy: Policy,
+        network: &RunNetwork,
+        variables: Vec<(String, String)>,
+    ) -> Result<Self, String> {
+        let shared = network.handles().filter(|_| policy.network == NetworkDecl::Loopback);
+        Ok(Self { variables, ..Self::make(policy, None, shared)? })
     }
 
     /// The same with one layer missing. For tests of the tests; nothing else may call it.
@@ -77,13 +79,14 @@ impl Confinement {
     }
 
     fn make(policy: Policy, without: Option<Layer>, shared: Option<Arc<Handles>>) -> Result<Self, String> {
-        #[cfg(not(target_os = "linux"))]
-        let _ = shared;
         #[cfg(target_os = "linux")]
         let way = Way::of(&policy, without, shared)?;
+        #[cfg(not(target_os = "linux"))]
+        let _ = shared;
         Ok(Self {
             policy,
             without,
+            variables: Vec::new(),
             #[cfg(target_os = "linux")]
             way,
         })
@@ -96,6 +99,10 @@ impl Confinement {
 
     pub(in crate::tool) fn tmp(&self) -> &Path {
         &self.policy.tmp
+    }
+
+    pub(in crate::tool) fn variables(&self) -> &[(String, String)] {
+        &self.variables
     }
 
     pub(in crate::tool) fn lacks(&self, layer: Layer) -> bool {

@@ -6,7 +6,7 @@ const FULL: Level =
     Level { landlock: 7, seccomp: true, mounts: true, loopback: true, user: true, pids: true, overlay: true };
 
 fn declared(mode: Option<SandboxMode>, network: Option<NetworkDecl>) -> SandboxDecl {
-    SandboxDecl { mode, network, ..SandboxDecl::default() }
+    SandboxDecl { mode, network: network.map(Into::into), ..SandboxDecl::default() }
 }
 
 #[test]
