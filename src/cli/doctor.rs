@@ -16,10 +16,11 @@ use clap::Args;
 use crate::engine::declaration::read_declaration;
 use crate::engine::error::EngineError;
 use crate::engine::host::runtime;
+use crate::engine::network;
 use crate::engine::places::{self, StateRoot};
 use crate::engine::signals::{self, STOP_FILE};
 use crate::model::feasible;
-use crate::model::loop_file::{LoopFile, SandboxDecl};
+use crate::model::loop_file::{LoopFile, ReachDecl, SandboxDecl};
 use crate::tool::sandbox::{self, Sandbox};
 use crate::workspace::document;
 
@@ -43,6 +44,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     let unattended = sandbox::decide(&SandboxDecl::default(), true).map(|_| ()).map_err(|refusal| refusal.message);
     findings.note(unattended, &format!("sandbox {}", sandbox::detect()));
     overlays(here, &root, &mut findings);
+    reachable(here, &mut findings);
     findings.note(programs::find("sh").map(|_| ()), "a POSIX shell");
     findings.note(programs::find("git").map(|_| ()), "git (for you; the engine does not need it)");
     if signals::stop_is_there(here) {
@@ -143,6 +145,21 @@ fn overlays(here: &Path, root: &StateRoot, findings: &mut Findings) {
              can be held back (`hidden`)"
         )),
     }
+}
+
+/// Which hosts commands of this loop may reach through the run's proxy.
+fn reachable(here: &Path, findings: &mut Findings) {
+    let declared = read_declaration(&here.join("loop.yaml")).map(|read| read.file.sandbox).unwrap_or_default();
+    let Some(network) = declared.network.filter(ReachDecl::is_listed) else { return };
+    if !sandbox::level().loopback {
+        let why = "a network by list needs a network namespace: commands will have no network at all".to_owned();
+        return findings.note(Err(why), "network by list");
+    }
+    let opened = network::open_at_start(Some(&network), here);
+    let opened: Vec<String> = opened.into_iter().map(|(hosts, why)| format!("{why} ({} hosts)", hosts.len())).collect();
+    let none = "nothing yet: a tool's registry opens once the workspace holds its file";
+    let said = if opened.is_empty() { none.to_owned() } else { opened.join(", ") };
+    findings.note(Ok(()), &format!("network by list: {said}"));
 }
 
 /// systemd may end everything when you log out; a run would not outlive its SSH line.

@@ -55,7 +55,8 @@ pub fn declaration(prd: &Prd, file: &str, checks: &[Inferred], agent: &str) -> S
          agents:\n  builder: {agent}\n\
          # roles: {{ critic: judge }}                  # author, critic, fixer: the first agent unless it says otherwise\n\
          permissions: {{ allow: [], ask: [], deny: [\"shell(git push*)\"] }}\n\
-         # sandbox: {{ network: loopback }}            # off (default) | loopback: servers on 127.0.0.1 only | on\n",
+         # Own servers, and through a proxy the package registries of the tools in use. Or: off | loopback | [host] | on\n\
+         sandbox: {{ network: registries }}\n",
         budget.max_iterations, budget.max_total_seconds, budget.max_total_tool_calls,
     ));
     text
