@@ -26,10 +26,10 @@ use registries::Finder;
 /// For tests: `name=address:port` pairs, by commas, in place of looking these names up. No declaration can set it.
 pub const RESOLVE_VAR: &str = "NIGHTLOOP_TEST_RESOLVE";
 
-const ASKED: &str = "The operator is asked for it; try again later, or do without it.";
+const ASKED: &str = "The operator is asked for it, once: try again later, or do without it.";
 const NOBODY: &str = "Nobody is there to be asked: do without it.";
 /// Never by way of the proxy: servers of the run.
-const DIRECT: &str = "127.0.0.1,localhost,::1";
+const DIRECT: &str = "127.0.0.1,localhost,.localhost,::1,0.0.0.0";
 
 /// The proxy of a run, if it has one.
 #[derive(Default)]

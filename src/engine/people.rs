@@ -32,7 +32,10 @@ pub(super) async fn await_person(
     waiting_since: &mut Option<Instant>,
 ) -> Result<(), EngineError> {
     let patience = cx.state().operator.patience;
-    let asked = cx.state().operator.open().next().map(describe);
+    let operator = &cx.state().operator;
+    // What holds the run up is what is told.
+    let blocks = operator.open().find(|decision| !decision.request.is_parked());
+    let asked = blocks.or_else(|| operator.open().next()).map(describe);
     if let Some(asked) = asked.clone().filter(|_| patience.mode == Mode::Stop) {
         cx.signals.raise(Signal::DecisionNeeded, asked);
         return Ok(());

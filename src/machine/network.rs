@@ -121,6 +121,10 @@ pub(super) fn legal_ask(state: &RunState, host: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::event::{DecisionAnswered, Event};
+    use crate::machine::legal::legal;
+    use crate::machine::testing::Sim;
+    use crate::model::decision::Patience;
 
     #[test]
     fn only_listed_names_at_sensible_ports() {
@@ -129,6 +133,45 @@ mod tests {
         assert_eq!(allows(&patterns, "a.example.org", 22), Err(Denied::Port));
         assert_eq!(allows(&patterns, "example.net", 443), Err(Denied::Unlisted));
         assert_eq!(allows(&[], "example.net", 443), Err(Denied::Unlisted));
+    }
+
+    #[test]
+    fn a_journal_cannot_say_more_than_the_list() {
+        let patterns = |names: &[&str]| names.iter().map(|name| Pattern::parse(name).unwrap()).collect::<Vec<_>>();
+        let seen = |host: &str, port: u16, refused: Option<&str>| -> Event {
+            let refused = refused.map(str::to_owned);
+            let unlisted = refused.is_some();
+            NetworkConnected { host: host.into(), port, refused, unlisted, times: 1, sent: 0, received: 0 }.into()
+        };
+        let opened = |names: &[&str]| Event::from(NetworkOpened { hosts: patterns(names), why: "declared".into() });
+        let mut sim = Sim::plain("sandbox: { network: [a.org] }");
+        assert!(legal(&sim.run, &seen("a.org", 443, None)).is_err(), "it is not open yet");
+        assert!(legal(&sim.run, &opened(&["a.org", "b.org"])).is_err(), "that is not the list");
+        sim.record(opened(&["a.org"]));
+        assert!(legal(&sim.run, &opened(&["a.org"])).is_err(), "twice");
+        assert!(legal(&sim.run, &seen("a.org", 22, None)).is_err());
+        assert!(legal(&sim.run, &seen("b.org", 443, None)).is_err());
+        assert_eq!(legal(&sim.run, &seen("a.org", 443, None)), Ok(()));
+        // Nobody is asked for what nobody wanted; then once, and what is allowed is open.
+        assert_eq!(ask(&sim.run), None);
+        sim.record(seen("b.org", 443, Some("no")));
+        let asked = ask(&sim.run).unwrap();
+        let mut other = asked.clone();
+        if let Request::Permission { command, .. } = &mut other.request {
+            *command = "c.org".to_owned();
+        }
+        assert!(legal(&sim.run, &Event::from(other)).is_err());
+        sim.record(asked.clone());
+        assert_eq!(ask(&sim.run), None);
+        assert!(!sim.run.operator.waits(), "the run goes on meanwhile");
+        let (id, answer) = (asked.id, Answer::Allow);
+        sim.record(DecisionAnswered { id, answer, note: None, by: "me".into() });
+        assert_eq!(legal(&sim.run, &seen("b.org", 443, None)), Ok(()));
+        let closed = Sim::plain("sandbox: { network: loopback }");
+        assert!(legal(&closed.run, &opened(&["a.org"])).is_err());
+        let mut unattended = Sim::patient("sandbox: { network: [a.org] }", Patience::STOP);
+        unattended.record(seen("b.org", 443, Some("no")));
+        assert_eq!(ask(&unattended.run), None);
     }
 
     #[test]

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::case::{Case, Ran, Running, sh, write};
 use crate::sealed::{Expect, check};
-use crate::support::case::held;
+use crate::support::case::{held, unattended};
+use crate::support::wait_until;
 
 /// What it serves.
 const PACKAGE: &str = "a package of this registry\n";
@@ -167,4 +168,39 @@ fn a_host_on_no_list_becomes_a_question_and_is_reached_once_it_is_allowed() {
     assert_eq!((&seen[0]["unlisted"], &seen[1]["unlisted"]), (&json!(true), &Value::Null));
     assert_eq!(registry.came.try_iter().count(), 1);
     assert!(printed(&ran).contains("The operator is asked for it"), "{}", printed(&ran));
+}
+
+/// Processes that this engine started to stand in a network or a cage.
+fn helpers_of(engine: u32) -> usize {
+    let tail = format!("__launch\0{engine}\0");
+    let lines = std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.filter(|line| line.ends_with(tail.as_bytes())).count()
+}
+
+#[test]
+fn a_killed_run_leaves_no_network_and_goes_on_with_a_new_one() {
+    let registry = Registry::start();
+    let names = registry.named(&["a.example.org"]);
+    let bench = Case::two_steps()
+        .declare("sandbox", json!({"network": ["*.example.org"]}))
+        .solver(0, [sh(&get("http://a.example.org/first", false)), held()])
+        .solver(1, [sh(&get("http://a.example.org/second", false))])
+        .written();
+    let mut command = bench.command(&["run", "--headless"]);
+    command.env(RESOLVE, &names);
+    let running = Running::by(command, bench).hold();
+    let engine = running.pid();
+    assert!(helpers_of(engine) > 0, "nothing would be shown otherwise");
+    let bench = running.killed();
+    wait_until("the network is gone", || helpers_of(engine) == 0);
+    let mut command = bench.command(&["resume", "--headless"]);
+    command.env(RESOLVE, &names);
+    let ran = Ran { ended: unattended(command), bench };
+    check(&ran, &Expect::exact(&["0.5", "0"]));
+    assert_eq!(ran.events("network.opened").len(), 1, "it is known");
+    assert_eq!(registry.came.try_iter().count(), 2);
+    assert!(connected(&ran, "a.example.org").iter().all(|data| data.get("refused").is_none()));
 }

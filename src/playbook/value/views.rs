@@ -292,7 +292,7 @@ fn state(run: &RunState) -> Value {
         "iterations_without_progress": value.no_progress,
         "exit_gate_attempts": value.exit_gate_attempts,
         "research_briefs": value.research,
-        "paused": run.operator.open().next().map(|decision| json!({
+        "paused": run.operator.open().find(|decision| !decision.request.is_parked()).map(|decision| json!({
             "id": decision.id,
             "reason": decision.why,
             "request": decision.request,
