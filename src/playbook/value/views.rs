@@ -14,6 +14,7 @@ use crate::model::learnings::flatten;
 use crate::model::stop::ExitStatus;
 use crate::model::value::{Action, Gate, Outcome, Task, TaskStatus, VIEWS, Verification, VerificationStatus};
 use crate::playbook::value::event::{EpicPut, Target};
+use crate::playbook::value::flaky;
 use crate::playbook::value::state::{StepRecord, ValueState};
 
 use crate::model::rendered::Rendered;
@@ -181,7 +182,8 @@ fn delivery(run: &RunState) -> String {
     for one in value.verifications.values() {
         let last = one.failures.last().filter(|_| one.status != VerificationStatus::Passed);
         let why = last.map_or_else(String::new, |failure| format!(": {}", flatten(&failure.excerpt)));
-        let _ = writeln!(text, "- {}: {}{why}", flatten(&one.id), one.status.name());
+        let flaky = flaky::of_script(run, &one.id).map_or_else(String::new, |flaky| format!(" ({})", flaky.words()));
+        let _ = writeln!(text, "- {}: {}{why}{flaky}", flatten(&one.id), one.status.name());
     }
     let open: Vec<_> = value.latest_vrc().map(|vrc| vrc.gaps.as_slice()).unwrap_or_default().iter().collect();
     if !open.is_empty() {
