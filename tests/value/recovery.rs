@@ -240,3 +240,42 @@ fn a_broken_verification_names_the_task_after_which_it_failed() {
     assert!(told.contains(r#"\"broke_after\":\"EG-1-g\""#), "{told}");
     assert!(told.contains("-one") && told.contains("+spoilt"), "with the diff of that task: {told}");
 }
+
+fn paused() -> Case {
+    let ask = call(
+        "request_human_action",
+        json!({
+            "action": "Get the key.",
+            "instructions": "Put the key into key.txt.",
+            "blocked_task_id": "T2",
+            "verification_command": ["test", "-s", "kye.txt"],
+        }),
+    );
+    Case::shipped()
+        .set("max_pause_checks", json!(1))
+        .on_subject_nth("execute", "T2", 1, turns(&[&[ask]]))
+        .on_subject_nth("execute", "T2", 2, turns(&[&[write("two.txt", "two\n")], &[complete("T2")]]))
+}
+
+#[test]
+fn a_wrong_verification_of_a_pause_is_replaced_by_the_operator() {
+    let ran = paused().run().expect(3);
+    ran.put("key.txt", "k\n");
+    // The command that the agent gave looks for another file; it may fail once.
+    let ran = ran.answer_and_go_on(&["d1", "done"]).expect(3);
+    ran.bench.nightloop(&["answer", "d1", "done"]).expect(64);
+    let ran = ran.answer_and_go_on(&["d1", "check", "test -s no.txt"]).expect(3);
+    let ran = ran.answer_and_go_on(&["d1", "check", "test -s key.txt"]).expect(0).verified();
+    let answers: Vec<Value> = ran.events("decision.answered").into_iter().map(|one| one["answer"].clone()).collect();
+    assert_eq!(answers.last(), Some(&json!({"done_by": {"command": ["sh", "-c", "test -s key.txt"]}})));
+}
+
+#[test]
+fn a_wrong_verification_of_a_pause_is_overridden_with_a_reason() {
+    let ran = paused().run().expect(3).answer_and_go_on(&["d1", "done"]).expect(3);
+    let refused = ran.bench.nightloop(&["answer", "d1", "override"]);
+    assert!(refused.code != 0 && refused.stderr.contains("note"), "{}{}", refused.stdout, refused.stderr);
+    let ran = ran.answer_and_go_on(&["d1", "override", "--note", "I saw the key."]).expect(0).verified();
+    let report = ran.text("DELIVERY_REPORT.md");
+    assert!(report.contains("override (I saw the key.)"), "{report}");
+}

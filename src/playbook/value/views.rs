@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::machine::document;
 use crate::machine::run::RunState;
+use crate::model::decision::Answer;
 use crate::model::learnings::flatten;
 use crate::model::stop::ExitStatus;
 use crate::model::value::{Action, Gate, Outcome, Task, TaskStatus, VIEWS, Verification, VerificationStatus};
@@ -206,7 +207,10 @@ fn delivery(run: &RunState) -> String {
         let _ = writeln!(text, "\n## What people decided\n");
         for decision in people {
             let answer = decision.answer.as_ref().map_or("", |answered| answered.answer.name());
-            let _ = writeln!(text, "- {}: {} -> {answer}", decision.id, flatten(&decision.request.gist()));
+            let why = decision.answer.as_ref().filter(|answered| answered.answer == Answer::Override);
+            let why = why.and_then(|answered| answered.note.as_deref());
+            let why = why.map_or_else(String::new, |note| format!(" ({})", flatten(note)));
+            let _ = writeln!(text, "- {}: {} -> {answer}{why}", decision.id, flatten(&decision.request.gist()));
         }
     }
     if let Some(branch) = run.git.branch() {
