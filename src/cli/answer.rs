@@ -83,6 +83,8 @@ fn answer(request: &Request, options: &Options, document: Option<&str>) -> Resul
         ("quit", _) if rest.is_empty() => Answer::Quit,
         (_, Request::Question { .. } | Request::Escalation { .. }) => Answer::Text(whole),
         ("done", _) => Answer::Done,
+        ("check", Request::HumanAction { .. }) => Answer::DoneBy { command: command(&options.words) },
+        ("override", Request::HumanAction { .. }) if rest.is_empty() => Answer::Override,
         ("allow", _) => Answer::Allow,
         ("always", _) => Answer::AllowAlways,
         ("deny", _) => Answer::Deny,
@@ -105,6 +107,14 @@ fn answer(request: &Request, options: &Options, document: Option<&str>) -> Resul
             ));
         }
     })
+}
+
+/// The words after `check`: program and arguments, or one text for a shell.
+fn command(words: &[String]) -> Vec<String> {
+    match words.get(1..).unwrap_or_default() {
+        [line] => vec!["sh".to_owned(), "-c".to_owned(), line.clone()],
+        argv => argv.to_vec(),
+    }
 }
 
 /// The document of an approval, where it is not the proposal itself.

@@ -134,7 +134,8 @@ fn paths(files: &[GuardFile]) -> String {
 /// The words that answer a request of this kind.
 pub fn how(request: &Request) -> &'static str {
     match request {
-        Request::HumanAction { .. } => "done | quit",
+        Request::HumanAction { verify: Some(_), .. } => "done | check 'COMMAND' | override --note 'why' | quit",
+        Request::HumanAction { verify: None, .. } => "done | quit",
         Request::Question { .. } | Request::Escalation { .. } => "'your text' | quit",
         Request::Permission { .. } => "allow | always | deny | quit",
         Request::Refinement { .. } => "approve [--with FILE] | reject | quit",

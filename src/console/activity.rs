@@ -117,6 +117,7 @@ fn check<'a>(run: &RunState, recent: &Recent) -> Option<Activity<'a>> {
         Phase::Replay(number) => format!("{} (replay {number})", probe.name()),
         Phase::Gate => format!("{} (pass-gate)", probe.name()),
         Phase::Step(number) => format!("{} (step {number})", probe.name()),
+        Phase::StepAgain(..) | Phase::ReplayAgain(..) => format!("{} (run again)", probe.name()),
         Phase::Detour => probe.name(),
         Phase::Pristine
         | Phase::PristineWithTools

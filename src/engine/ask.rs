@@ -165,7 +165,8 @@ pub(super) fn told(decision: &Decision) -> String {
     let Some(answered) = &decision.answer else { return "Nobody answered.".to_owned() };
     let mut text = match (&answered.answer, &decision.request) {
         (Answer::Done, _) if decision.last_check.is_some() => "Done, and verified.".to_owned(),
-        (Answer::Done, _) => "Done, says the operator.".to_owned(),
+        (Answer::Done | Answer::Override, _) => "Done, says the operator.".to_owned(),
+        (Answer::DoneBy { command }, _) => format!("Done, and verified by: {}", command.join(" ")),
         (Answer::Text(text), _) => format!("The operator answers: {text}"),
         (Answer::Approve { result }, Request::Refinement { path, after, .. }) if result == after => {
             format!("Approved: {path} now has your text.")

@@ -146,8 +146,10 @@ const fn trial_of(phase: Phase) -> Option<&'static str> {
         | Phase::Scouted
         | Phase::Iteration
         | Phase::Replay(_)
+        | Phase::ReplayAgain(..)
         | Phase::Gate
         | Phase::Step(_)
+        | Phase::StepAgain(..)
         | Phase::Detour => None,
     }
 }

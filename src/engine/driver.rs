@@ -158,7 +158,9 @@ impl<'a> Driver<'a> {
         match effect {
             Effect::ReadDocuments => value::read_documents(cx).await,
             Effect::WriteDocument { path, text } => value::write_document(cx, &path, &text).await,
-            Effect::RunProbes(probes) => probes::run_probes(cx, probes).await,
+            Effect::RunProbes(probes) => probes::run_probes(cx, probes, 0).await,
+            Effect::RunProbesAgain(nth, probes) => probes::run_probes(cx, probes, nth).await,
+            Effect::LookAtWork => value::changes::look(cx, &mut self.trees).await,
             Effect::FindVerifications => value::find_verifications(cx).await,
             Effect::CheckServices => value::check_services(cx).await,
             Effect::CheckPreflight => value::check_preflight(cx).await,

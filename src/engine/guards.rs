@@ -272,8 +272,8 @@ pub(super) fn fill(cx: &Context<'_>, phase: Phase, probe: &Probe, folder: &Path)
         Phase::CanaryAtStart => layer.put_back(|_| true).and_then(|()| layer.canary_at_start(probe)),
         Phase::AtStart => layer.put_back(|_| true),
         Phase::Replay(_) => layer.fresh(),
-        Phase::Baseline | Phase::Scouted | Phase::Iteration | Phase::Gate | Phase::Step(_) | Phase::Detour => Ok(()),
-        Phase::Empty => Ok(()),
+        Phase::Baseline | Phase::Scouted | Phase::Iteration | Phase::Gate | Phase::Detour => Ok(()),
+        Phase::Step(_) | Phase::StepAgain(..) | Phase::ReplayAgain(..) | Phase::Empty => Ok(()),
     }
     .map_err(unfilled)
 }

@@ -81,6 +81,12 @@ pub(super) async fn settle(cx: &mut Context<'_>, id: DecisionId) -> Result<(), E
                 None => return Ok(()),
             }
         }
+        (Request::HumanAction { timeout_seconds, .. }, Answer::DoneBy { command }) => {
+            match verify_action(cx, id, command, timeout_seconds).await? {
+                Some(settled) => settled,
+                None => return Ok(()),
+            }
+        }
         (Request::Refinement { path, before, .. }, Answer::Approve { result }) => {
             write_document(cx, id, &path, before, result)?
         }

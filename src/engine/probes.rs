@@ -41,9 +41,10 @@ pub(super) enum Streams {
 /// A claim of success is replayed whatever the clock says: its commands have just shown how long they take.
 const fn cutoff(phase: Phase) -> Cutoff {
     match phase {
-        Phase::Baseline | Phase::Scouted | Phase::Iteration | Phase::Step(_) | Phase::Detour => Cutoff::Check,
-        Phase::Empty => Cutoff::Check,
+        Phase::Baseline | Phase::Scouted | Phase::Iteration | Phase::Detour => Cutoff::Check,
+        Phase::Step(_) | Phase::StepAgain(..) | Phase::Empty => Cutoff::Check,
         Phase::Replay(_)
+        | Phase::ReplayAgain(..)
         | Phase::Gate
         | Phase::Pristine
         | Phase::PristineWithTools
@@ -99,10 +100,16 @@ pub(super) async fn run_probe(cx: &mut Context<'_>, phase: Phase, probe: Probe) 
     Ok(())
 }
 
-/// The probes of a step, all at the same time: announced together, run, recorded together in their order.
-pub(super) async fn run_probes(cx: &mut Context<'_>, probes: Vec<Probe>) -> Result<(), EngineError> {
+/// The probes of a step: `nth` is 0 for the first run of them, and counts those after it.
+pub(super) async fn run_probes(cx: &mut Context<'_>, probes: Vec<Probe>, nth: u8) -> Result<(), EngineError> {
     let step = cx.state().value().step.as_ref();
-    let phase = Phase::Step(step.ok_or_else(|| EngineError::Internal("no step is open".to_owned()))?.number);
+    let step = step.ok_or_else(|| EngineError::Internal("no step is open".to_owned()))?.number;
+    let phase = if nth == 0 { Phase::Step(step) } else { Phase::StepAgain(step, nth) };
+    run_together(cx, probes, phase).await
+}
+
+/// All at the same time: announced together, run, recorded together in their order.
+async fn run_together(cx: &mut Context<'_>, probes: Vec<Probe>, phase: Phase) -> Result<(), EngineError> {
     if probes.is_empty() {
         return Err(EngineError::Internal("a step wants no probe to be run".to_owned()));
     }

@@ -4,6 +4,7 @@
 //! deciding anything. Invariants: what a record names is kept before it is recorded; every effect may be made again
 //! after a crash.
 
+pub(super) mod changes;
 mod documents;
 mod preflight;
 pub(super) mod scripts;

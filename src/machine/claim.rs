@@ -4,9 +4,10 @@ use super::event::Signal;
 use super::run::RunState;
 use super::state::State;
 
-/// Does the latest certificate claim success?
+/// Does the latest certificate claim success, and was that not taken back?
 pub fn claims_success(state: &RunState) -> bool {
-    let certificate = state.current.as_ref().and_then(|iteration| iteration.certificate.as_ref());
+    let claiming = state.current.as_ref().filter(|iteration| !iteration.taken_back);
+    let certificate = claiming.and_then(|iteration| iteration.certificate.as_ref());
     certificate.is_some_and(|certificate| certificate.kind.is_success())
 }
 

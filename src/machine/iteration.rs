@@ -62,6 +62,8 @@ pub struct Iteration {
     /// Set before a success counts.
     pub guards: Option<GuardsCompared>,
     pub gate: Option<GateReport>,
+    /// Its success was claimed, and taken back after the replays: the run goes on.
+    pub taken_back: bool,
     /// The workspace before and after the critic looked at it.
     pub review_trees: (Option<Digest>, Option<Digest>),
     /// Was the workspace looked at after the checks, where they write into it?
@@ -89,6 +91,7 @@ impl Iteration {
             frozen: None,
             guards: None,
             gate: None,
+            taken_back: false,
             review_trees: (None, None),
             checked: false,
             spend: IterationSpend::default(),

@@ -228,12 +228,12 @@ pub fn residual_of(result: Option<&ProbeResult>) -> Result<Exact, String> {
 
 /// Executed verifiers that exited 0: checks, and the residual command.
 fn verifiers_passed(state: &RunState, iteration: &Iteration, phase: Phase) -> u32 {
-    let checks = state.criteria.iter().map(|criterion| Probe::Criterion(criterion.id.clone()));
-    let (own, phase) = state.playbook().verifiers(state, phase);
+    let checks = state.criteria.iter().map(|criterion| (phase, Probe::Criterion(criterion.id.clone())));
+    let own = state.playbook().verifiers(state, iteration, phase);
     let passed = checks
         .chain(own)
-        .chain([Probe::Residual])
-        .filter(|probe| iteration.probe(phase, probe).is_some_and(|result| result.end.passed()));
+        .chain([(phase, Probe::Residual)])
+        .filter(|(phase, probe)| iteration.probe(*phase, probe).is_some_and(|result| result.end.passed()));
     u32::try_from(passed.count()).unwrap_or(u32::MAX)
 }
 

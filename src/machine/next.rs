@@ -190,6 +190,12 @@ fn next_in_budget(state: &RunState) -> Todo {
             return Todo::RunProbe(phase, probe);
         }
     }
+    if let Some((phase, probe)) = state.playbook().doubted_replay(state, iteration) {
+        return Todo::RunProbe(phase, probe);
+    }
+    if state.playbook().takes_back(state, iteration).is_some() {
+        return Todo::Proceed;
+    }
     // A trial, and what a person says of it, come before the last look: what they saw is what is certified.
     if let Some(todo) = guards::next(state, iteration, &replayed(state)) {
         return todo;

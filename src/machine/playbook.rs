@@ -167,9 +167,17 @@ pub trait Playbook: Sync {
     fn probes(&self, _run: &RunState, _iteration: Option<&Iteration>) -> Vec<Probe> {
         Vec::new()
     }
-    /// Its own checks that count as verifiers in a phase, and the phase in which they ran.
-    fn verifiers(&self, _run: &RunState, phase: Phase) -> (Vec<Probe>, Phase) {
-        (Vec::new(), phase)
+    /// Its own checks that count as verifiers in a phase, each with the phase that shows it.
+    fn verifiers(&self, _run: &RunState, _iteration: &Iteration, _phase: Phase) -> Vec<(Phase, Probe)> {
+        Vec::new()
+    }
+    /// The replay of one of its own checks that has to be run again, because its result is doubted.
+    fn doubted_replay(&self, _run: &RunState, _iteration: &Iteration) -> Option<(Phase, Probe)> {
+        None
+    }
+    /// What takes a claim of success back after its replays; empty: the pass-gate judges it.
+    fn takes_back(&self, _run: &RunState, _iteration: &Iteration) -> Option<Event> {
+        None
     }
     /// The latest iteration whose judges a success stands on: later ones are compared with them.
     fn trusted_iteration(&self, _run: &RunState) -> Option<u32> {

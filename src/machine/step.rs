@@ -373,7 +373,7 @@ fn decide_budget(state: &RunState) -> Vec<Event> {
         let detail = iteration.certificate.as_ref().map(|c| c.why.clone()).unwrap_or_default();
         return vec![halt(state, ExitStatus::ExitDiverged, StopReason::SilentDivergenceDetected, detail).into()];
     }
-    if kind.is_success() {
+    if kind.is_success() && !iteration.taken_back {
         return decide_claim(state, iteration, kind);
     }
     if let Some(seen) = &state.backpressure {
@@ -401,6 +401,9 @@ fn exhausted(state: &RunState) -> Option<budget::Exhausted> {
 
 fn decide_claim(state: &RunState, iteration: &Iteration, kind: CertificateKind) -> Vec<Event> {
     let Some(gate) = &iteration.gate else {
+        if let Some(taken_back) = state.playbook().takes_back(state, iteration) {
+            return vec![taken_back];
+        }
         if let Some(asked) = guards::ask(state, iteration, &replayed(state)) {
             return vec![asked];
         }

@@ -55,6 +55,10 @@ pub enum Effect {
     },
     /// All of these at the same time, bounded together; each becomes a probe of the step.
     RunProbes(Vec<Probe>),
+    /// The same for checks of the step whose result is doubted: which run after the first it is.
+    RunProbesAgain(u8, Vec<Probe>),
+    /// What an agent changed since the latest look: `work.seen`.
+    LookAtWork,
     /// The scripts of the QC role: `verifications.found`.
     FindVerifications,
     /// `services.checked`.

@@ -20,6 +20,8 @@ pub const MAX_TEXT: usize = 16 * 1024;
 pub const MAX_PROPOSAL: usize = 1 << 20;
 /// How often a person may say "done" before the verification passes.
 pub const MAX_CHECKS: u32 = 50;
+/// The longest command of an operator, in arguments.
+const MAX_ARGUMENTS: usize = 100;
 /// Seconds a verification may take when the request does not say.
 pub const DEFAULT_VERIFY_SECONDS: u64 = 120;
 
@@ -217,7 +219,12 @@ impl Request {
             (_, Answer::Revise(text)) if long(text) => Err("the text is too long"),
             (_, Answer::Quit) => Ok(()),
             (Self::HumanAction { .. }, Answer::Done) => Ok(()),
-            (Self::HumanAction { .. }, _) => Err("answer `done` once it is done, or `quit`"),
+            (Self::HumanAction { verify: Some(_), .. }, Answer::Override) => Ok(()),
+            (Self::HumanAction { verify: Some(_), .. }, Answer::DoneBy { command }) => by_another_command(command),
+            (Self::HumanAction { verify: Some(_), .. }, _) => {
+                Err("answer `done` once it is done, `check COMMAND`, `override` with a note, or `quit`")
+            }
+            (Self::HumanAction { verify: None, .. }, _) => Err("answer `done` once it is done, or `quit`"),
             (Self::Question { .. } | Self::Escalation { .. }, Answer::Text(text)) if !text.trim().is_empty() => Ok(()),
             (Self::Question { .. } | Self::Escalation { .. }, _) => Err("answer with a text, or `quit`"),
             (Self::Permission { .. }, Answer::Allow | Answer::AllowAlways | Answer::Deny) => Ok(()),
@@ -264,9 +271,21 @@ impl Request {
     pub const fn needs_settling(&self, answer: &Answer) -> bool {
         match (self, answer) {
             (Self::HumanAction { verify, .. }, Answer::Done) => verify.is_some(),
+            (Self::HumanAction { .. }, Answer::DoneBy { .. }) => true,
             (Self::Refinement { .. }, Answer::Approve { .. }) => true,
             _ => false,
         }
+    }
+}
+
+/// Is this a command that can prove an action?
+fn by_another_command(command: &[String]) -> Result<(), &'static str> {
+    let bytes: usize = command.iter().map(String::len).sum();
+    match command.first() {
+        Some(program) if program.trim().is_empty() => Err("the command names no program"),
+        None => Err("the command names no program"),
+        Some(_) if command.len() > MAX_ARGUMENTS || bytes > MAX_TEXT => Err("the command is too long"),
+        Some(_) => Ok(()),
     }
 }
 
@@ -276,6 +295,12 @@ impl Request {
 pub enum Answer {
     /// It is done; the verification may run.
     Done,
+    /// It is done, and this command proves it: the one that was asked for is wrong.
+    DoneBy {
+        command: Vec<String>,
+    },
+    /// It is done whatever the command says; whoever answers so says why in the note.
+    Override,
     Text(String),
     Allow,
     /// Allow, and the same again for the rest of this run and for later ones in this workspace.
@@ -311,6 +336,8 @@ impl Answer {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Done => "done",
+            Self::DoneBy { .. } => "check",
+            Self::Override => "override",
             Self::Text(_) => "text",
             Self::Allow => "allow",
             Self::AllowAlways => "always",
@@ -386,6 +413,20 @@ mod tests {
         let hard = Request::Vision { issues: vec![issue(Severity::Soft), issue(Severity::Hard)] };
         assert!(hard.permits(&Answer::Acknowledge).is_err());
         assert!(hard.permits(&Answer::Revise("narrower".into())).is_ok());
+    }
+
+    #[test]
+    fn a_verification_can_be_replaced_or_overridden_where_there_is_one() {
+        let pause = |verify| Request::HumanAction { instructions: "i".into(), verify, timeout_seconds: 1 };
+        let by = |words: &[&str]| Answer::DoneBy { command: words.iter().map(|word| (*word).to_owned()).collect() };
+        let checked = pause(Some(vec!["false".into()]));
+        assert!(checked.permits(&by(&["test", "-e", "a"])).is_ok() && checked.permits(&Answer::Override).is_ok());
+        for bad in [by(&[]), by(&[" "]), by(&["x"; MAX_ARGUMENTS + 1]), by(&[&"x".repeat(MAX_TEXT + 1)])] {
+            assert!(checked.permits(&bad).is_err());
+        }
+        let unchecked = pause(None);
+        assert!(unchecked.permits(&by(&["true"])).is_err() && unchecked.permits(&Answer::Override).is_err());
+        assert!(checked.needs_settling(&by(&["true"])) && !checked.needs_settling(&Answer::Override));
     }
 
     #[test]

@@ -99,11 +99,11 @@ purposes! {
         VerifyBlockers = "verify_blockers", Reasoner, "verify blockers", [ManageTask];
         Preflight = "preflight", Reasoner, "preflight", [] => ReportPreflight;
         // Its steps.
-        Execute = "execute", Builder, "execute", [RequestHumanAction] => ReportTaskComplete;
+        Execute = "execute", Builder, "execute", [RequestHumanAction ReportWrongCheck] => ReportTaskComplete;
         // Fixers and the author of checks do not grade themselves: they just stop.
-        GenerateVerifications = "generate_verifications", Qc, "write checks", [];
+        GenerateVerifications = "generate_verifications", Qc, "write checks", [ManageTask];
         Triage = "triage", Classifier, "triage failures", [] => ReportTriage;
-        Fix = "fix", Fixer, "fix", [RequestHumanAction];
+        Fix = "fix", Fixer, "fix", [RequestHumanAction ReportWrongCheck];
         ServiceFix = "service_fix", Fixer, "mend services", [RequestHumanAction];
         Research = "research", Researcher, "research", [] => ReportResearch;
         CriticalEval = "critical_eval", Evaluator, "evaluate as a user", [ReportEvalFinding];

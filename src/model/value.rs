@@ -16,5 +16,5 @@ pub mod vrc;
 pub use plan::{Task, TaskSource, TaskStatus};
 pub use settings::ValueSettings;
 pub use step::{Action, Gate, Outcome, VrcMode};
-pub use verification::{Failure, Verification, VerificationStatus};
+pub use verification::{Dispute, Failure, Flaky, Settled, Verification, VerificationStatus};
 pub use vrc::{Gap, GapSeverity, Recommendation, Vrc};

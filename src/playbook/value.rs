@@ -12,6 +12,7 @@ mod admit_tests;
 pub mod brief;
 pub mod decide;
 pub mod event;
+pub mod flaky;
 mod fold;
 pub mod gates;
 mod learned;
@@ -179,8 +180,16 @@ impl Playbook for Value {
         if iteration.is_none() { measure::scripts(run) } else { Vec::new() }
     }
 
-    fn verifiers(&self, run: &RunState, phase: Phase) -> (Vec<Probe>, Phase) {
-        measure::verifiers(run, phase)
+    fn verifiers(&self, run: &RunState, iteration: &Iteration, phase: Phase) -> Vec<(Phase, Probe)> {
+        measure::verifiers(run, iteration, phase)
+    }
+
+    fn doubted_replay(&self, run: &RunState, iteration: &Iteration) -> Option<(Phase, Probe)> {
+        flaky::doubted_replay(run, iteration)
+    }
+
+    fn takes_back(&self, run: &RunState, iteration: &Iteration) -> Option<Event> {
+        measure::takes_back(run, iteration)
     }
 
     fn learned(&self, run: &RunState, iteration: &Iteration) -> Learned {

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 pub use crate::support::case::{Case, Ran, Running, call, ends, held, sh, unattended, with, write};
 
-const NORTHSTAR: &str =
-    "# Northstar\n\n| id | Metric | Current | Target |\n|---|---|---|---|\n| value_score | value | 0 | 1 |\n";
+/// What `nightloop init --template vision` writes.
+const TEMPLATE: &str = include_str!("../../assets/templates/vision.yaml");
+const NORTHSTAR: &str = include_str!("../../assets/templates/NORTHSTAR-value.md");
 pub const VISION: &str = "# Vision\n\nPeople who read one.txt find the word one in it, and are glad. Whoever looks for two.txt finds it as well.\n";
 pub const PRD: &str = "# PRD\n\n1. one.txt contains the word one.\n2. two.txt contains the word two.\n3. Nothing else is needed by anybody at all.\n";
 
@@ -68,6 +69,11 @@ pub fn correction(action: &str, fields: Value) -> Value {
         "report_course_correction",
         with(json!({"action": action, "reason": "The way so far leads nowhere."}), &fields),
     )
+}
+
+/// Whoever works against a check says that it is wrong.
+pub fn wrong_check(check: &str) -> Value {
+    call("report_wrong_check", json!({"check": check, "reason": "The PRD promises the word one, in English."}))
 }
 
 pub fn research(findings: &str, alternatives: &[&str]) -> Value {
@@ -135,18 +141,27 @@ pub fn script(id: &str, file: &str, word: &str) -> Value {
 }
 
 impl Case {
-    /// Two tasks, two checks, everything goes well.
+    /// Two tasks, two checks, everything goes well. As shipped, but with few value checks, and no repository.
     pub fn new() -> Self {
-        let declared = json!({
-            "spec": "2.0",
-            "playbook": "value",
-            "goal": "What the vision promises is there.",
-            "halting_certificates": ["EXACT", "CONVERGED"],
-            "R_p": "0.05",
-            "value": {"quick_vrc": false, "git": {"mode": "off"}},
+        Self::template().set("quick_vrc", json!(false)).set("git", json!({"mode": "off"})).defaults()
+    }
+
+    /// The same exactly as shipped, with a value that rises in no check: only what is done counts as progress.
+    pub fn shipped() -> Self {
+        let steady = turns(&[&[vrc("0.88", "CONTINUE", json!([]))]]);
+        let calm = json!({
+            "pattern": "none", "cause": "It is hard.", "evidence": [], "action": "CONTINUE", "rationale": "Go on.",
+            "re_evaluate_after": 5, "changes": {},
         });
-        let case = Self::of(&declared).file("NORTHSTAR.md", NORTHSTAR).file("VISION.md", VISION).file("PRD.md", PRD);
-        case.defaults()
+        let calm = turns(&[&[call("report_strategy_change", calm)]]);
+        let case = Self::template().defaults().always("vrc", steady.clone()).always("vrc_quick", steady);
+        case.on("process_monitor", calm).on("plan_health_check", json!([done()]))
+    }
+
+    fn template() -> Self {
+        let mut declared: Value = serde_yaml::from_str(TEMPLATE).unwrap();
+        declared.as_object_mut().unwrap().remove("agents");
+        Self::of(&declared).file("NORTHSTAR.md", NORTHSTAR).file("VISION.md", VISION).file("PRD.md", PRD)
     }
 
     fn defaults(mut self) -> Self {
@@ -206,11 +221,6 @@ impl Case {
     pub fn always(mut self, purpose: &str, turns: Value) -> Self {
         self.steps.retain(|step| step["purpose"] != purpose);
         self.on(purpose, turns)
-    }
-
-    /// Without a Northstar, which ends a run after three iterations without any more value: for the limits behind it.
-    pub fn patient(self) -> Self {
-        self.declare("spec", json!("1.0")).declare("budget", json!({"max_iterations": 60}))
     }
 
     pub fn on_nth(self, purpose: &str, nth: u32, turns: Value) -> Self {

@@ -8,8 +8,8 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::case::{
-    Case, Ran, Running, call, complete, correction, discovery, done, ends, finding, held, research, script, sh, turns,
-    unattended, vrc, write,
+    Case, Ran, Running, add_task, call, complete, correction, discovery, done, ends, finding, held, research, script,
+    sh, turns, unattended, vrc, write,
 };
 
 /// Partial: recorded as such, and never a success.
@@ -59,11 +59,11 @@ fn never_satisfied() -> Case {
 
 #[test]
 fn evaluations_cannot_make_work_without_end() {
-    let ran = partial(never_satisfied().set("max_tasks", json!(5)).patient().run());
+    let ran = partial(never_satisfied().set("max_tasks", json!(5)).run());
     assert_eq!(created(&ran, "critical_eval"), 3, "{:#?}", ran.log());
     assert!(ran.log().iter().any(|line| line.contains("the limit is 5")), "{:#?}", ran.log());
     // Without a limit of tasks it is the limit of steps.
-    let ran = partial(never_satisfied().set("max_steps", json!(12)).patient().run());
+    let ran = partial(never_satisfied().set("max_steps", json!(12)).run());
     assert!(created(&ran, "critical_eval") <= 12, "{:#?}", ran.log());
 }
 
@@ -83,7 +83,7 @@ fn coherence_cannot_make_work_without_end() {
     for nth in 1..=3 {
         case = case.on_subject_nth("execute", "T1", nth, json!([done()]));
     }
-    let ran = case.patient().set("max_tasks", json!(7)).run().verified();
+    let ran = case.set("max_tasks", json!(7)).run().verified();
     assert!([0, 2].contains(&ran.ended.code), "{:#?}", ran.log());
     assert!(ran.calls("coherence_eval") > 0, "{:#?}", ran.log());
     assert!(created(&ran, "coherence") <= 5, "{:#?}", ran.log());
@@ -95,7 +95,6 @@ fn fix_and_service_fix_do_not_alternate_for_ever() {
     let service = json!([{"name": "page", "health_type": "command", "command": ["test", "-e", "up.txt"]}]);
     let scripts = [script("unit/one", "one.txt", "uno"), script("value/two", "two.txt", "two")];
     let ran = Case::new()
-        .patient()
         .set("max_fix_attempts", json!(2))
         .on("discover_context", turns(&[&[discovery(json!({"services": service}))]]))
         .on("generate_verifications", json!([{"text": "Checks.", "calls": scripts}, done()]))
@@ -113,7 +112,6 @@ fn fix_and_service_fix_do_not_alternate_for_ever() {
 fn a_service_that_comes_up_again_is_left_alone() {
     let service = json!([{"name": "page", "health_type": "command", "command": ["test", "-e", "up.txt"]}]);
     let ran = Case::new()
-        .patient()
         .on("discover_context", turns(&[&[discovery(json!({"services": service}))]]))
         .on("service_fix", json!([{"calls": [sh("touch up.txt")]}, done()]))
         .run()
@@ -128,7 +126,6 @@ fn a_failure_that_comes_and_goes_resets_no_research() {
     let scripts =
         [script("unit/a", "f.txt", "aa"), script("unit/b", "f.txt", "bb"), script("value/two", "two.txt", "two")];
     let mut case = Case::new()
-        .patient()
         .set("max_fix_attempts", json!(2))
         .on("generate_verifications", json!([{"text": "Checks.", "calls": scripts}, done()]))
         .on("research", turns(&[&[research("Write both words.", &[])]]))
@@ -160,7 +157,6 @@ fn a_strategy_raises_no_limit() {
     };
     let scripts = [script("unit/one", "one.txt", "uno"), script("value/two", "two.txt", "two")];
     let ran = Case::new()
-        .patient()
         .set("max_fix_attempts", json!(3))
         .on("generate_verifications", json!([{"text": "Checks.", "calls": scripts}, done()]))
         .on("fix", json!([done()]))
@@ -206,7 +202,6 @@ fn gaps_of_a_value_check_wait_for_the_plan() {
     }]);
     let ran = Case::new()
         .set("steps_per_iteration", json!(1))
-        .patient()
         .always("vrc", turns(&[&[vrc("0.5", "CONTINUE", gap.clone())]]))
         .on_nth("vrc", 1, turns(&[&[vrc("0", "CONTINUE", gap)]]))
         .follow_ups("VRC", "g1")
@@ -229,7 +224,8 @@ fn gaps_of_a_value_check_wait_for_the_plan() {
 #[test]
 fn an_exit_gate_that_never_opens_is_no_success() {
     let gap = json!([{"id": "g", "description": "Not good enough.", "severity": "degraded"}]);
-    let ran = partial(Case::new().on("exit_gate", turns(&[&[vrc("1", "SHIP_READY", gap)]])).run());
+    let never = Case::new().on("exit_gate", turns(&[&[vrc("1", "SHIP_READY", gap)]])).follow_ups("EG", "g");
+    let ran = partial(never.run());
     assert_eq!(ran.steps("exit_gate"), 3);
     let detail = ran.halted()["detail"].as_str().unwrap().to_owned();
     assert!(detail.contains("max_exit_gate_attempts"), "{detail}");
@@ -247,15 +243,26 @@ fn tasks_that_are_done_are_progress_and_the_budget_ends_what_is_never_enough() {
 }
 
 #[test]
-fn a_judge_that_never_says_ship_ready_is_asked_so_often_and_no_more() {
-    let ran = partial(Case::new().on("exit_gate", turns(&[&[vrc("1", "CONTINUE", json!([]))]])).run());
-    assert_eq!(ran.calls("exit_gate"), 3, "{:#?}", ran.log());
+fn a_judge_that_never_says_ship_ready_is_asked_again_only_after_work() {
+    let task = |nth: u32, about: &str| {
+        let wish = add_task(&format!("C{nth}"), json!({"description": about}));
+        turns(&[&[wish, correction("new_tasks", json!({}))]])
+    };
+    let mut case = Case::new()
+        .on("exit_gate", turns(&[&[vrc("1", "CONTINUE", json!([]))]]))
+        .on_nth("course_correct", 1, task(1, "Number the pages."))
+        .on_nth("course_correct", 2, task(2, "Name whoever wrote it."));
+    for id in ["C1", "C2"] {
+        case = case.on_subject("execute", id, turns(&[&[write(&format!("{id}.txt"), "x\n")], &[complete(id)]]));
+    }
+    let ran = partial(case.run());
+    assert_eq!((ran.calls("exit_gate"), ran.steps("course_correct")), (3, 2), "{:#?}", ran.log());
     assert!(ran.calls("critical_eval") <= 3 + 3, "{:#?}", ran.log());
 }
 
 #[test]
 fn a_judge_that_never_reports_is_asked_so_often_and_no_more() {
-    let ran = partial(Case::new().patient().on("exit_gate", json!([done()])).run());
+    let ran = partial(Case::new().on("exit_gate", json!([done()])).run());
     assert_eq!(ran.calls("exit_gate"), 3, "{:#?}", ran.log());
 }
 
@@ -336,11 +343,16 @@ fn spent(responded: &Value) -> u64 {
 
 #[test]
 fn a_value_that_falls_three_times_is_seen() {
-    let mut case = Case::new().patient().set("steps_per_iteration", json!(1)).set("process_monitor", json!(false));
-    for (nth, score) in [(1, "0.8"), (2, "0.6"), (3, "0.4"), (4, "0.2")] {
-        case = case.on_nth("vrc", nth, turns(&[&[vrc(score, "CONTINUE", json!([]))]]));
-    }
-    let ran = case.run().expect(1).verified();
+    let falling = || {
+        let mut case = Case::new().set("steps_per_iteration", json!(1)).set("process_monitor", json!(false));
+        for (nth, score) in [(1, "0.8"), (2, "0.6"), (3, "0.4"), (4, "0.2")] {
+            case = case.on_nth("vrc", nth, turns(&[&[vrc(score, "CONTINUE", json!([]))]]));
+        }
+        case
+    };
+    // The Northstar is farther away each time, which is looked at first.
+    assert_eq!(falling().run().expect(1).verified().halted()["stop_reason"], "NORTHSTAR_DRIFT");
+    let ran = falling().declare("spec", json!("1.0")).without("northstar").run().expect(1).verified();
     let halted = ran.halted();
     assert_eq!(
         (&halted["status"], &halted["stop_reason"]),
@@ -349,7 +361,7 @@ fn a_value_that_falls_three_times_is_seen() {
     assert_eq!(ran.bench.evidence("iter_2/certificate.json")["type"], "DIVERGED");
     assert!(ran.text("DELIVERY_REPORT.md").contains("Not delivered."));
     // A value that falls twice and then rises is a way, not an end.
-    let mut case = Case::new().patient().set("steps_per_iteration", json!(1)).set("process_monitor", json!(false));
+    let mut case = Case::new().set("steps_per_iteration", json!(1)).set("process_monitor", json!(false));
     for (nth, score) in [(1, "0.8"), (2, "0.6"), (3, "0.4"), (4, "0.5")] {
         case = case.on_nth("vrc", nth, turns(&[&[vrc(score, "CONTINUE", json!([]))]]));
     }

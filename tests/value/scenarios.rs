@@ -114,8 +114,8 @@ fn stuck_state_recovery() {
 fn a_budget_that_runs_out_is_partial() {
     // The exit gate never gets enough, so the safety valve ends the run: partial, never success.
     let gap = json!([{"id": "g", "description": "Not good enough.", "severity": "degraded"}]);
-    let ran = Case::new().on("exit_gate", turns(&[&[vrc("0.9", "SHIP_READY", gap)]])).run();
-    partial(ran);
+    let never = Case::new().on("exit_gate", turns(&[&[vrc("0.9", "SHIP_READY", gap)]])).follow_ups("EG", "g");
+    partial(never.run());
 }
 
 /// Ended by a limit: not a success, and the report says so.

@@ -238,6 +238,8 @@ async fn a_check_that_the_rules_deny_does_not_run() {
         health_checked: false,
         created_in: 0,
         done_in: None,
+        broken_by: None,
+        dispute: None,
     };
     driver.cx.record(TaskPut { task: Box::new(task.clone()), why: String::new() }).await.unwrap();
     task.id = "T2".to_owned();

@@ -120,6 +120,9 @@ fn record(script: Script, digest: Digest, known: Option<&Verification>) -> Verif
         corrected: false,
         failures: Vec::new(),
         first_passed_in: None,
+        flaky: None,
+        broken_by: None,
+        dispute: None,
     };
     match known {
         None => fresh,
@@ -137,6 +140,7 @@ fn record(script: Script, digest: Digest, known: Option<&Verification>) -> Verif
             researched: known.researched,
             corrected: known.corrected,
             failures: known.failures.clone(),
+            dispute: known.dispute.clone(),
             ..fresh
         },
     }

@@ -135,6 +135,8 @@ fn told_probe(finished: &ProbeFinished, it: &str) -> Told {
         Phase::Replay(k) => format!("{it} replay {k}"),
         Phase::Gate => format!("{it} gate"),
         Phase::Step(step) => format!("step {step}"),
+        Phase::StepAgain(step, run) => format!("step {step} run {}", run.saturating_add(1)),
+        Phase::ReplayAgain(k, run) => format!("{it} replay {k} run {}", run.saturating_add(1)),
         Phase::Detour => format!("{it} detour"),
         Phase::Pristine
         | Phase::PristineWithTools

@@ -78,6 +78,10 @@ pub enum Phase {
     Empty,
     /// In a step of the value playbook.
     Step(u32),
+    /// In the same step once more, for a check whose result is doubted: the step, and which run after the first.
+    StepAgain(u32, u8),
+    /// Such a run of a replay: which replay, and which run after it.
+    ReplayAgain(u8, u8),
     /// In place of the author.
     Detour,
 }
@@ -94,6 +98,8 @@ impl Phase {
             | Self::Replay(_)
             | Self::Gate
             | Self::Step(_)
+            | Self::StepAgain(..)
+            | Self::ReplayAgain(..)
             | Self::Detour
             | Self::Pristine
             | Self::PristineWithTools
@@ -107,7 +113,7 @@ impl Phase {
             Self::Baseline => "at the start",
             Self::Scouted => "before the work",
             Self::Iteration | Self::Step(_) | Self::Detour => "as it is",
-            Self::Replay(_) => "again",
+            Self::Replay(_) | Self::StepAgain(..) | Self::ReplayAgain(..) => "again",
             Self::Gate => "for the gate",
             Self::Pristine => "with the judges of the start",
             Self::PristineWithTools => "with the judges of the start and new programs",

@@ -57,7 +57,7 @@ fn legal_probe(state: &RunState, phase: Phase) -> Result<(), String> {
         Phase::Baseline | Phase::Empty => State::DreamGoal,
         Phase::Scouted | Phase::Detour => State::SpawnSubagent,
         Phase::Iteration => State::CheckHalting,
-        Phase::Replay(_) | Phase::Gate => State::BudgetCheck,
+        Phase::Replay(_) | Phase::ReplayAgain(..) | Phase::Gate => State::BudgetCheck,
         Phase::Pristine
         | Phase::PristineWithTools
         | Phase::PristineSince
@@ -71,7 +71,7 @@ fn legal_probe(state: &RunState, phase: Phase) -> Result<(), String> {
                 false => Err("what judges was not compared yet".to_owned()),
             };
         }
-        Phase::Step(number) => {
+        Phase::Step(number) | Phase::StepAgain(number, _) => {
             if state.open_step() != Some(number) {
                 return Err(format!("step {number} is not open"));
             }

@@ -2,7 +2,7 @@
 
 use crate::machine::call::{CallState, ToolPhase};
 use crate::machine::event::AfterFailure;
-use crate::machine::event::{AskedBy, DecisionAsked, DecisionSettled, OperatorEvent};
+use crate::machine::event::{AskedBy, DecisionAnswered, DecisionAsked, DecisionSettled, OperatorEvent};
 use crate::machine::network;
 use crate::machine::operator::{Decision, DecisionStatus, MAX_STEER, Operator, Pause};
 use crate::machine::run::RunState;
@@ -32,21 +32,7 @@ pub(in crate::machine) fn legal(state: &RunState, event: &OperatorEvent) -> Resu
             }
             legal_asker(state, asked)
         }
-        OperatorEvent::DecisionAnswered(answered) => {
-            let decision =
-                operator.decision(answered.id).ok_or_else(|| format!("there is no decision {}", answered.id))?;
-            if decision.status != DecisionStatus::Open {
-                return Err(format!("{} is already answered", answered.id));
-            }
-            if answered.note.as_ref().is_some_and(|note| note.len() > MAX_TEXT) {
-                return Err("the note is too long".to_owned());
-            }
-            let most = max_checks(state, decision);
-            if answered.answer == Answer::Done && decision.checks >= most {
-                return Err(format!("the verification failed {most} times: `quit`, and look at the command itself"));
-            }
-            decision.request.permits(&answered.answer).map_err(str::to_owned)
-        }
+        OperatorEvent::DecisionAnswered(answered) => legal_answer(state, answered),
         OperatorEvent::DecisionSettled(settled) => {
             match operator.decision(settled.id).map(|decision| decision.status) {
                 Some(DecisionStatus::Answered) => legal_settling(operator, settled),
@@ -94,6 +80,31 @@ pub(in crate::machine) fn legal(state: &RunState, event: &OperatorEvent) -> Resu
         | OperatorEvent::ViewerDetached(_) => Ok(()),
         OperatorEvent::UndoRequested(undo) => git::legal_undo(state, undo.iteration),
     }
+}
+
+/// May this be the answer to its decision, as that stands?
+fn legal_answer(state: &RunState, answered: &DecisionAnswered) -> Result<(), String> {
+    let decision =
+        state.operator.decision(answered.id).ok_or_else(|| format!("there is no decision {}", answered.id))?;
+    if decision.status != DecisionStatus::Open {
+        return Err(format!("{} is already answered", answered.id));
+    }
+    if answered.note.as_ref().is_some_and(|note| note.len() > MAX_TEXT) {
+        return Err("the note is too long".to_owned());
+    }
+    let most = max_checks(state, decision);
+    if answered.answer == Answer::Done && decision.checks >= most {
+        let way = "`check` another command, `override` with a note, or `quit`";
+        return Err(format!("the verification failed {most} times: {way}"));
+    }
+    let checks = matches!(answered.answer, Answer::DoneBy { .. });
+    if checks && decision.checks >= MAX_CHECKS {
+        return Err(format!("{MAX_CHECKS} verifications failed: `override` with a note, or `quit`"));
+    }
+    if answered.answer == Answer::Override && answered.note.as_ref().is_none_or(|note| note.trim().is_empty()) {
+        return Err("an override needs a note that says why it is done all the same".to_owned());
+    }
+    decision.request.permits(&answered.answer).map_err(str::to_owned)
 }
 
 /// How often a verification may fail: what a playbook asks for may have a limit of its own.

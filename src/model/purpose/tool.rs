@@ -69,6 +69,7 @@ tools! {
     ReportEpicDecomposition = "report_epic_decomposition", Ends, "Report the slices of the vision. This ends your part.";
     ReportEpicSummary = "report_epic_summary", Ends, "Report what this slice delivered. This ends your part.";
     ReportCoherence = "report_coherence", Ends, "Report how well it all fits together. This ends your part.";
+    ReportWrongCheck = "report_wrong_check", GoesOn, "Say that a check asks for the wrong thing; use it once for each. Its author looks at it next; change no check yourself.";
 }
 
 impl Tool {

@@ -36,6 +36,9 @@ pub fn judge(
     // Tasks that the engine makes of findings come this way too, and not through a tool's own check.
     wish.check()?;
     let plan = Plan { tasks, settings, source };
+    if source == TaskSource::Qc {
+        return plan.check_anew(wish).map(|task| Mutation::Replace(Box::new(task)));
+    }
     match wish.action {
         TaskAction::Add => plan.add(step, wish).map(|task| Mutation::Add(Box::new(task))),
         TaskAction::Modify => plan.modify(wish).map(|task| Mutation::Replace(Box::new(task))),
@@ -105,6 +108,8 @@ impl Plan<'_> {
             health_checked: false,
             created_in: step,
             done_in: None,
+            broken_by: None,
+            dispute: None,
         })
     }
 
@@ -119,7 +124,9 @@ impl Plan<'_> {
             }
             TaskStatus::Pending | TaskStatus::InProgress | TaskStatus::Blocked => {}
         }
-        let fixed = [("prd_section", wish.prd_section.is_some()), ("check", wish.check.is_some())];
+        // A review of the plan sees to it that checks are right; whoever builds against them changes none.
+        let kept = self.source != TaskSource::Gate && wish.check.is_some();
+        let fixed = [("prd_section", wish.prd_section.is_some()), ("check", kept)];
         if let Some((field, _)) = fixed.into_iter().find(|(_, given)| *given) {
             return Err(format!(
                 "`{field}` of a task is not changed: modify description, value, acceptance, dependencies, phase, \
@@ -127,6 +134,9 @@ impl Plan<'_> {
             ));
         }
         let before = task.clone();
+        if let Some(check) = &wish.check {
+            task.check = Some(check.clone());
+        }
         if let Some(description) = &wish.description {
             self.description(description)?;
             task.description = description.trim().to_owned();
@@ -155,6 +165,22 @@ impl Plan<'_> {
             return Err(format!("this changes nothing about {}: name the fields and their new values", task.id));
         }
         Ok(task)
+    }
+
+    /// The author of checks writes a check anew that is said to be wrong, and nothing else.
+    fn check_anew(&self, wish: &ManageTask) -> Result<Task, String> {
+        let others = ManageTask { check: None, ..wish.clone() } != ManageTask::modify(&wish.task_id);
+        let Some(check) = wish.check.as_ref().filter(|_| !others) else {
+            return Err("give `action` modify, `task_id` and `check`, and nothing else: you write checks".to_owned());
+        };
+        let task = self.existing(&wish.task_id)?;
+        if !task.is_disputed() {
+            return Err(format!("nobody says that the check of {} is wrong: leave it", task.id));
+        }
+        if task.check.as_ref() == Some(check) {
+            return Err(format!("this is the check that {} has: leave it if it is right", task.id));
+        }
+        Ok(Task { check: Some(check.clone()), ..task.clone() })
     }
 
     fn remove(&self, wish: &ManageTask) -> Result<String, String> {

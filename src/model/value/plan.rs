@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::verification::Dispute;
+
 /// A reason with this prefix says that only a person can unblock the task.
 pub const HUMAN_ACTION: &str = "HUMAN_ACTION:";
 
@@ -45,6 +47,8 @@ pub enum TaskSource {
     Gate,
     PlanHealth,
     Coherence,
+    /// The author of checks, who makes none and may change nothing but a check that is said to be wrong.
+    Qc,
 }
 
 impl TaskSource {
@@ -58,6 +62,7 @@ impl TaskSource {
             Self::Gate => "quality gate",
             Self::PlanHealth => "plan health",
             Self::Coherence => "coherence",
+            Self::Qc => "author of checks",
         }
     }
 
@@ -94,11 +99,22 @@ pub struct Task {
     /// The steps that made and that finished it.
     pub created_in: u32,
     pub done_in: Option<u32>,
+    /// It was done; its check fails since this task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken_by: Option<String>,
+    /// Its builder says that its check is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispute: Option<Dispute>,
 }
 
 impl Task {
     pub fn is_open(&self) -> bool {
         !self.status.is_settled()
+    }
+
+    /// Is its check said to be wrong, and has its author not looked yet?
+    pub fn is_disputed(&self) -> bool {
+        self.is_open() && self.check.is_some() && self.dispute.as_ref().is_some_and(Dispute::is_open)
     }
 
     pub fn needs_person(&self) -> bool {

@@ -29,6 +29,7 @@ pub use documents::{
 };
 pub use plan::{
     Confidence, EpicDecomposition, EpicPlan, EpicSummary, HumanActionRequest, ManageTask, TaskAction, TaskComplete,
+    WrongCheck,
 };
 
 /// The table of the tools: what each of them brings.
@@ -92,6 +93,7 @@ structured! {
     ReportEpicDecomposition(EpicDecomposition),
     ReportEpicSummary(EpicSummary),
     ReportCoherence(CoherenceReport),
+    ReportWrongCheck(WrongCheck),
 }
 
 impl Structured {

@@ -46,6 +46,45 @@ pub struct Failure {
     pub signature: String,
 }
 
+/// Runs of one script on the same files that did not agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flaky {
+    pub step: u32,
+    pub passed: u32,
+    pub runs: u32,
+}
+
+impl Flaky {
+    /// For people and agents.
+    pub fn words(&self) -> String {
+        format!("flaky: {} of {} runs passed on the same files", self.passed, self.runs)
+    }
+}
+
+/// Whoever works against a check says that the check is wrong. Its author looks at it once, and then it is settled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dispute {
+    pub step: u32,
+    /// Why, in the words of the agent; bounded.
+    pub reason: String,
+    /// `None`: nobody has looked at it yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled: Option<Settled>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Settled {
+    WrittenAnew,
+    Stands,
+}
+
+impl Dispute {
+    pub const fn is_open(&self) -> bool {
+        self.settled.is_none()
+    }
+}
+
 /// One script.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verification {
@@ -70,4 +109,20 @@ pub struct Verification {
     pub failures: Vec<Failure>,
     /// The step in which it first passed.
     pub first_passed_in: Option<u32>,
+    /// Its latest runs that did not agree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flaky: Option<Flaky>,
+    /// The task after which it failed, where it had passed before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken_by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispute: Option<Dispute>,
+}
+
+impl Verification {
+    /// Is it said to be wrong, does it not pass, and has its author not looked yet?
+    pub fn is_disputed(&self) -> bool {
+        let open = self.dispute.as_ref().is_some_and(Dispute::is_open);
+        open && matches!(self.status, VerificationStatus::Failed | VerificationStatus::Blocked)
+    }
 }

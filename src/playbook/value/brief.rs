@@ -7,6 +7,7 @@
 //! stands in a section cannot pass for the label of another one: facts are JSON lines, and a line of a document that
 //! looks like a label is moved in by a blank. Texts come from blobs, so they are redacted already.
 
+mod attempts;
 mod facts;
 mod fit;
 mod section;

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::machine::event::{family, work_event};
+use crate::machine::event::{Change, family, work_event};
 use crate::machine::words::{Place, Told, Topic::Run, counted};
 
 use crate::model::decision::{DecisionId, VisionIssue};
@@ -29,6 +29,8 @@ family! {
         RoundClosed = "round.closed", Decided;
         ResearchKept = "research.kept", Decided;
         EpicPut = "epic.put", Decided;
+        ClaimTakenBack = "claim.taken_back", Decided;
+        WorkSeen = "work.seen", Fact, |seen| std::iter::once(seen.tree).chain(seen.diff).collect();
     }
 }
 work_event!(ValueEvent);
@@ -91,6 +93,14 @@ impl ValueEvent {
             }
             Self::ResearchKept(kept) => (format!("research: {}", kept.brief.topic), None),
             Self::EpicPut(put) => (format!("epic {}: {}", put.epic + 1, put.title), None),
+            Self::WorkSeen(seen) => {
+                let files = seen.changes.len() + usize::try_from(seen.more).unwrap_or(usize::MAX);
+                (format!("{} changed by the agent", counted(files, "file", "files")), None)
+            }
+            Self::ClaimTakenBack(taken) => {
+                let names: Vec<&str> = taken.verifications.iter().map(|one| one.id.as_str()).collect();
+                (format!("the exit gate is shut again: {} failed in a replay", names.join(", ")), Some(false))
+            }
         };
         Told { good, ..Told::new(Run, text) }
     }
@@ -149,6 +159,25 @@ pub struct VerificationsFound {
 pub struct VerificationPut {
     pub verification: Box<Verification>,
     pub why: String,
+}
+
+/// What an agent changed since the latest look within this iteration, or since its beginning.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkSeen {
+    pub tree: Digest,
+    /// The first of them.
+    pub changes: Vec<Change>,
+    /// How many there are beside those.
+    pub more: u64,
+    /// To read, as a blob; bounded. `None`: nothing was changed.
+    pub diff: Option<Digest>,
+}
+
+/// Scripts that the exit gate saw pass fail when the certificate is replayed: the claim is taken back, and they are as
+/// they are from now on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClaimTakenBack {
+    pub verifications: Vec<Verification>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -5,15 +5,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::machine::call::CallState;
 use crate::machine::event::{
-    CallEvent, Event, GitEvent, GitFinished, GitOperation, IterationEvent, IterationUndone, OperatorEvent, Phase,
-    Report, ReportAccepted,
+    AgentEnd, CallEvent, Event, GitEvent, GitFinished, GitOperation, IterationEvent, IterationUndone, OperatorEvent,
+    Phase, Report, ReportAccepted,
 };
 use crate::machine::iteration::Iteration;
 use crate::machine::run::RunState;
+use crate::model::digest::Digest;
 use crate::model::value::guard::{self, Mutation};
 use crate::model::value::tools::Structured;
-use crate::model::value::{Action, Outcome, TaskStatus, VerificationStatus};
+use crate::model::value::{Action, Outcome, Task, TaskStatus, VerificationStatus};
 
 use super::event::{StepBegan, StepFinished, ValueEvent};
 use super::state::{Checkpoint, Mark, OpenStep, Round, RoundMark, StepCall, StepRecord, ValueState, source_of};
@@ -32,15 +34,17 @@ pub fn fold(run: &mut RunState, event: &Event) -> Result<(), &'static str> {
         Event::Iteration(IterationEvent::IterationBegan(_)) => {
             let value = value_mut(run)?;
             value.in_iteration.clear();
+            value.seen = None;
             value.iteration_starts.push(value.steps_begun);
         }
         Event::Call(CallEvent::ReportAccepted(accepted)) => accept(run, accepted)?,
         Event::Call(CallEvent::AgentFinished(finished)) => {
             let call = run.call.as_ref().ok_or("no agent is running")?;
             let (purpose, subject) = (call.purpose(), call.started.subject.clone());
+            let words = last_message(call);
             if let Some(step) = &mut value_mut(run)?.step {
                 let (key, end) = (finished.call.clone(), finished.end.clone());
-                step.calls.push(StepCall { key, purpose, subject, end });
+                step.calls.push(StepCall { key, purpose, subject, end, words });
                 step.preflight = None;
             }
         }
@@ -62,6 +66,12 @@ pub fn fold(run: &mut RunState, event: &Event) -> Result<(), &'static str> {
     Ok(())
 }
 
+/// What the agent said last, with or without a tool call. After tools have run, it stands before their results.
+fn last_message(call: &CallState) -> Option<Digest> {
+    let before_results = || call.messages.len().checked_sub(2).filter(|at| *at > 0).map(|at| call.messages[at]);
+    call.reply.as_ref().map(|reply| reply.message).or_else(before_results)
+}
+
 fn value_mut(run: &mut RunState) -> Result<&mut ValueState, &'static str> {
     run.work_mut().ok_or("the run is not of the value playbook")
 }
@@ -71,12 +81,20 @@ fn apply(run: &mut RunState, event: &ValueEvent) -> Result<(), &'static str> {
     match event {
         ValueEvent::StepBegan(began) => return begin(run, began),
         ValueEvent::StepFinished(finished) => return finish(run, finished),
+        ValueEvent::ClaimTakenBack(_) => run.current.as_mut().ok_or("no iteration is running")?.taken_back = true,
         _ => {}
     }
     let value = value_mut(run)?;
     match event {
         ValueEvent::StepBegan(_) | ValueEvent::StepFinished(_) => {}
-        ValueEvent::TaskPut(put) => value.put_task((*put.task).clone()),
+        ValueEvent::TaskPut(put) => {
+            let waited = value.task(&put.task.id).is_some_and(Task::needs_person);
+            let paused = value.step.as_ref().filter(|step| step.action == Action::InteractivePause);
+            if let Some(step) = paused.filter(|_| waited && put.task.status == TaskStatus::Pending) {
+                value.cleared_in.insert(step.number);
+            }
+            value.put_task((*put.task).clone());
+        }
         ValueEvent::DocumentsRead(read) => {
             value.documents = Some(read.clone());
             if let Some(step) = &mut value.step {
@@ -91,8 +109,24 @@ fn apply(run: &mut RunState, event: &ValueEvent) -> Result<(), &'static str> {
         ValueEvent::VerificationPut(put) => {
             value.verifications.insert(put.verification.id.clone(), (*put.verification).clone());
         }
+        ValueEvent::WorkSeen(seen) => {
+            value.seen = Some(seen.tree);
+            open_step(value)?.work = Some(seen.clone());
+        }
+        ValueEvent::ClaimTakenBack(taken) => {
+            let taken = taken.verifications.iter().map(|one| (one.id.clone(), one.clone()));
+            value.verifications.extend(taken);
+            value.exit_gate_passed = None;
+        }
         ValueEvent::VrcTaken(taken) => value.vrcs.push(taken.vrc.clone()),
         ValueEvent::ServicesChecked(checked) => {
+            let was_down = value.services.iter().any(|one| !one.healthy);
+            if let Some(step) = &value.step
+                && was_down
+                && checked.services.iter().all(|one| one.healthy)
+            {
+                value.cleared_in.insert(step.number);
+            }
             value.services.clone_from(&checked.services);
             if let Some(step) = &mut value.step {
                 step.services = Some(checked.services.clone());
@@ -181,6 +215,9 @@ fn begin(run: &mut RunState, began: &StepBegan) -> Result<(), &'static str> {
     if began.action == Action::ExitGate {
         value.exit_gate_attempts += 1;
     }
+    if began.action == Action::GenerateQc && !value.disputed().is_empty() {
+        value.regenerations += 1;
+    }
     value.steps_begun = began.step + 1;
     value.step = Some(OpenStep {
         number: began.step,
@@ -190,6 +227,7 @@ fn begin(run: &mut RunState, began: &StepBegan) -> Result<(), &'static str> {
         reports: Vec::new(),
         probes: BTreeMap::new(),
         git: Vec::new(),
+        work: None,
         services: None,
         service_checks: 0,
         preflight: None,
@@ -209,10 +247,15 @@ fn finish(run: &mut RunState, finished: &StepFinished) -> Result<(), &'static st
     let now = mark(run);
     let iteration = run.current.as_ref().map(Iteration::number);
     let value = value_mut(run)?;
+    value.note_attempt(&step);
     if let Action::Gate { gate } = step.action
         && finished.outcome == Outcome::Passed
     {
         value.gates.insert(gate);
+    }
+    if step.action == Action::ExitGate {
+        let unheard = |call: &StepCall| call.end != AgentEnd::Reported;
+        value.gate_unjudged = step.calls.last().is_some_and(unheard);
     }
     if step.action == Action::ExitGate && finished.outcome == Outcome::Passed {
         value.exit_gate_passed = Some(step.number);
@@ -242,6 +285,9 @@ fn finish(run: &mut RunState, finished: &StepFinished) -> Result<(), &'static st
 
 fn git_finished(value: &mut ValueState, finished: &GitFinished) {
     if finished.problem.is_none() {
+        if matches!(finished.operation, GitOperation::Restore { .. }) {
+            value.seen = None;
+        }
         let step = value.step.as_ref().map(|step| (step.number, &step.action));
         match &finished.operation {
             GitOperation::Checkpoint { label } => {

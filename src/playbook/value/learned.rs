@@ -8,7 +8,7 @@ use crate::machine::iteration::Iteration;
 use crate::machine::run::RunState;
 use crate::model::lane::Lane;
 use crate::model::learnings::{Claim, Link};
-use crate::model::value::{Action, Gap, Outcome, TaskStatus, VerificationStatus};
+use crate::model::value::{Action, Gap, Outcome, Task, TaskSource, TaskStatus, VerificationStatus};
 
 use crate::machine::playbook::Learned;
 
@@ -141,7 +141,7 @@ fn open_questions(run: &RunState) -> Vec<String> {
 }
 
 /// Is a part of the goal done that was not done before: a check that turned true, a task, a correction that changed the
-/// plan, a gap that is closed? Recovery is work, and comes before drift.
+/// plan, a gap that is closed, an obstacle that is gone? Recovery is work, and comes before drift.
 fn part_done(run: &RunState, iteration: &Iteration) -> bool {
     let by_check = checks(iteration).any(|(step, probe, result)| result.end.passed() && is_new(run, step, probe));
     if by_check || run.began_before_replays() {
@@ -152,7 +152,37 @@ fn part_done(run: &RunState, iteration: &Iteration) -> bool {
     let task_done = run.value().tasks.iter().any(|task| task.done_in.is_some_and(in_here));
     let corrected =
         here.iter().any(|record| record.action == Action::CourseCorrect && record.outcome == Outcome::Progress);
-    task_done || corrected || gap_closed(run, iteration)
+    task_done || corrected || gap_closed(run, iteration) || recovered(run, &here)
+}
+
+/// Did a step remove what stood in the way: more checks pass than before it, a person did what tasks waited for, a
+/// service is up again, or a judge's finding became work? Each is measured or recorded, and bounded by the plan's caps.
+fn recovered(run: &RunState, here: &[&StepRecord]) -> bool {
+    if run.began_before_recovery() {
+        return false;
+    }
+    let value = run.value();
+    let greener = |record: &&StepRecord| {
+        matches!(record.action, Action::Fix { .. } | Action::RunQc) && record.outcome == Outcome::Progress
+    };
+    let cleared = |record: &&StepRecord| value.cleared_in.contains(&record.step);
+    let found_work = |record: &&StepRecord| {
+        let judged = |task: &Task| task.created_in == record.step && is_finding(task.source);
+        value.tasks.iter().any(judged)
+    };
+    here.iter().any(|record| greener(record) || cleared(record) || found_work(record))
+}
+
+/// Does a task of this kind stand for something that a judge found missing?
+const fn is_finding(source: TaskSource) -> bool {
+    match source {
+        TaskSource::ExitGate | TaskSource::CriticalEval | TaskSource::Vrc | TaskSource::Coherence => true,
+        TaskSource::CourseCorrection
+        | TaskSource::Plan
+        | TaskSource::Gate
+        | TaskSource::PlanHealth
+        | TaskSource::Qc => false,
+    }
 }
 
 /// Does the latest value check miss a gap that the one before the iteration named? Only numbers that an evaluator

@@ -30,6 +30,15 @@ pub fn legal(run: &RunState, event: &ValueEvent) -> Result<(), String> {
             }
             Ok(())
         }
+        ValueEvent::ClaimTakenBack(taken) => {
+            if run.state != State::BudgetCheck || value.exit_gate_passed.is_none() {
+                return Err("no passed exit gate is being certified".to_owned());
+            }
+            let same =
+                |one: &Verification| value.verifications.get(&one.id).is_some_and(|now| now.script == one.script);
+            let known = !taken.verifications.is_empty() && taken.verifications.iter().all(same);
+            if known { Ok(()) } else { Err("it names a script that was never found".to_owned()) }
+        }
         _ if value.step.is_none() => Err("no step is open".to_owned()),
         ValueEvent::StepFinished(_) if run.call.is_some() => Err("an agent is still at work".to_owned()),
         ValueEvent::VerificationsFound(found) => legal_scripts(value, &found.verifications),
@@ -50,6 +59,7 @@ pub fn legal(run: &RunState, event: &ValueEvent) -> Result<(), String> {
         | ValueEvent::RoundKept(_)
         | ValueEvent::RoundClosed(_)
         | ValueEvent::ResearchKept(_)
+        | ValueEvent::WorkSeen(_)
         | ValueEvent::EpicPut(_) => Ok(()),
     }
 }
@@ -90,8 +100,28 @@ pub fn admit(run: &RunState, report: &Structured) -> Result<(), String> {
             let known = id.is_empty() || value.task(id).is_some();
             if known { Ok(()) } else { Err(format!("there is no task `{id}`")) }
         }
+        Structured::ReportWrongCheck(wrong) => disputable(run, &step.action, &wrong.check),
         Structured::ReportStrategyChange(change) => change.within(run.value_settings()),
         _ => Ok(()),
+    }
+}
+
+/// May this check be said to be wrong here? Each is looked at once.
+fn disputable(run: &RunState, action: &Action, check: &str) -> Result<(), String> {
+    let value = run.value();
+    let of_task = |task: &str| value.task(task).filter(|one| one.id == check && one.check.is_some());
+    let task = match action {
+        Action::Execute { task } => of_task(task),
+        _ => None,
+    };
+    let script = value.verifications.get(check);
+    let Some(earlier) = task.map(|one| &one.dispute).or_else(|| script.map(|one| &one.dispute)) else {
+        return Err(format!("`{check}` is no check of this call: name a verification, or the task you were given"));
+    };
+    match (earlier, script.filter(|_| task.is_none())) {
+        (Some(_), _) => Err(format!("the check `{check}` was looked at once and is settled: work towards it")),
+        (None, Some(one)) if one.status == VerificationStatus::Passed => Err(format!("`{check}` passes")),
+        (None, _) => Ok(()),
     }
 }
 

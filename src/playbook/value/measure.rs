@@ -1,13 +1,18 @@
 //! How far the goal of the value playbook is: the value score, the exit gate, the scripts behind it.
 
 use crate::machine::document;
-use crate::machine::event::{Phase, Probe};
+use crate::machine::event::{Event, Phase, Probe};
 use crate::machine::iteration::Iteration;
 use crate::machine::playbook::WayOut;
 use crate::machine::run::RunState;
 use crate::model::certificate::Residual;
 use crate::model::learnings::Link;
 use crate::model::purpose::Purpose;
+use crate::model::value::Verification;
+
+use super::actions::qc::{after_run, name_flaky};
+use super::event::ClaimTakenBack;
+use super::flaky;
 
 /// The Northstar metric that value checks measure.
 pub const VALUE_SCORE: &str = "value_score";
@@ -31,12 +36,39 @@ pub fn scripts(run: &RunState) -> Vec<Probe> {
 }
 
 /// The scripts as verifiers: in the iteration they ran in the step of the exit gate.
-pub fn verifiers(run: &RunState, phase: Phase) -> (Vec<Probe>, Phase) {
-    let scripts = scripts(run);
-    match (phase, run.value().exit_gate_passed) {
-        (Phase::Iteration, Some(step)) if !scripts.is_empty() => (scripts, Phase::Step(step)),
-        _ => (scripts, phase),
+pub fn verifiers(run: &RunState, iteration: &Iteration, phase: Phase) -> Vec<(Phase, Probe)> {
+    let phase = match (phase, run.value().exit_gate_passed) {
+        (Phase::Iteration, Some(step)) => Phase::Step(step),
+        _ => phase,
+    };
+    let shown = |probe: Probe| (shown_in(run, iteration, phase, &probe).unwrap_or(phase), probe);
+    scripts(run).into_iter().map(shown).collect()
+}
+
+/// Where a script was seen to pass. Older runs took its first run for it.
+fn shown_in(run: &RunState, iteration: &Iteration, phase: Phase, probe: &Probe) -> Option<Phase> {
+    if run.began_before_recovery() {
+        return iteration.probe(phase, probe).filter(|result| result.end.passed()).map(|_| phase);
     }
+    flaky::shown_in(iteration, phase, probe)
+}
+
+/// The gate is open no more where a script does not hold in the replays: it goes to FIX, and the run goes on.
+pub fn takes_back(run: &RunState, iteration: &Iteration) -> Option<Event> {
+    run.value().exit_gate_passed?;
+    let failed = flaky::failed_in_replay(run, iteration);
+    let step = run.value().exit_gate_passed.unwrap_or_default();
+    let verifications: Vec<Verification> = failed
+        .iter()
+        .filter_map(|(id, phase)| {
+            let (known, probe) = (run.value().verifications.get(id)?, Probe::Verification(id.clone()));
+            let mut after = after_run(known, iteration.probe(*phase, &probe)?, step);
+            after.flaky = flaky::Runs::of(iteration, *phase, &probe)?.flaky(step);
+            name_flaky(&mut after);
+            Some(after)
+        })
+        .collect();
+    (!verifications.is_empty()).then(|| ClaimTakenBack { verifications }.into())
 }
 
 /// The exit gate of this iteration, with its scripts as the phase ran them.
@@ -45,10 +77,7 @@ pub fn way_out(run: &RunState, iteration: &Iteration, phase: Phase) -> WayOut {
         return (false, None, "the exit gate is not passed".to_owned());
     };
     let phase = if phase == Phase::Iteration { Phase::Step(step) } else { phase };
-    let passed = |id: &&String| {
-        let probe = Probe::Verification((*id).clone());
-        iteration.probe(phase, &probe).is_some_and(|result| result.end.passed())
-    };
+    let passed = |id: &&String| shown_in(run, iteration, phase, &Probe::Verification((*id).clone())).is_some();
     let failed: Vec<&str> = run.value().verifications.keys().filter(|id| !passed(id)).map(String::as_str).collect();
     if !failed.is_empty() {
         return (false, None, format!("these checks do not pass: {}", failed.join(", ")));

@@ -4,7 +4,7 @@
 //! next (`decide`). Invariant: nothing here is stored elsewhere; `.loop_state.json` and the plan files are rendered from
 //! it and never read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::LazyLock;
 
 use crate::model::decision::DecisionId;
@@ -17,7 +17,7 @@ use crate::model::value::{
 };
 
 use super::event::{
-    DocumentsRead, EpicPut, EpicStatus, PreflightChecked, RoundClosed, RoundKept, ServiceHealth, Target,
+    DocumentsRead, EpicPut, EpicStatus, PreflightChecked, RoundClosed, RoundKept, ServiceHealth, Target, WorkSeen,
 };
 use crate::machine::event::{AgentEnd, GitFinished, Probe, ProbeResult};
 use crate::machine::run::RunState;
@@ -29,6 +29,21 @@ pub struct StepCall {
     pub purpose: Purpose,
     pub subject: Option<String>,
     pub end: AgentEnd,
+    /// The last message of the agent, as a blob.
+    pub words: Option<Digest>,
+}
+
+/// An attempt at a task or at failing checks: what the next agent has to know of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attempt {
+    pub step: u32,
+    /// The task, or the verifications.
+    pub subject: Vec<String>,
+    pub end: AgentEnd,
+    pub words: Option<Digest>,
+    /// How the task's own check failed, and its output.
+    pub failed: Option<(String, Digest)>,
+    pub work: Option<WorkSeen>,
 }
 
 /// A step in progress: what it has so far.
@@ -43,6 +58,8 @@ pub struct OpenStep {
     pub reports: Vec<(Purpose, Structured)>,
     pub probes: BTreeMap<Probe, ProbeResult>,
     pub git: Vec<GitFinished>,
+    /// What its agent changed.
+    pub work: Option<WorkSeen>,
     pub services: Option<Vec<ServiceHealth>>,
     /// How often the services were looked at in this step.
     pub service_checks: u32,
@@ -177,16 +194,26 @@ pub struct ValueState {
     pub services: Vec<ServiceHealth>,
     pub exit_gate_attempts: u32,
     pub exit_gate_passed: Option<u32>,
+    /// Did a judge of the latest exit gate break off, so that nothing is known of the work?
+    pub gate_unjudged: bool,
     pub strategy: Option<StrategyChange>,
     pub strategies: Vec<(u32, StrategyChange)>,
     pub checkpoints: Vec<Checkpoint>,
     /// Rollbacks; a fix that was undone is none.
     pub restores: u32,
     pub epics: Vec<EpicPut>,
+    /// The tree of the latest look within this iteration.
+    pub seen: Option<Digest>,
+    /// The latest attempts of builders and fixers, oldest first.
+    pub attempts: VecDeque<Attempt>,
+    /// Steps of GENERATE_QC that looked at checks that were said to be wrong.
+    pub regenerations: u32,
     /// What agents asked a person to do, in order. A builder's request names the task it was given.
     pub human_requests: Vec<HumanActionRequest>,
     /// Fixes that were undone: the reasons given for putting the files back.
     pub undone_causes: Vec<String>,
+    /// Steps in which an obstacle went away: a person did what a task waited for, or what was down is up again.
+    pub cleared_in: BTreeSet<u32>,
 }
 
 impl ValueState {
@@ -244,11 +271,40 @@ impl ValueState {
         }
     }
 
+    /// The checks that are said to be wrong and that their author has not looked at: verifications, then tasks.
+    pub fn disputed(&self) -> Vec<&str> {
+        let scripts = self.verifications.values().filter(|one| one.is_disputed()).map(|one| one.id.as_str());
+        scripts.chain(self.tasks.iter().filter(|task| task.is_disputed()).map(|task| task.id.as_str())).collect()
+    }
+
     pub(super) fn put_task(&mut self, task: Task) {
         match self.tasks.iter_mut().find(|known| known.id == task.id) {
             Some(known) => *known = task,
             None => self.tasks.push(task),
         }
+    }
+}
+
+/// Attempts that are remembered, of all tasks and checks together.
+const MAX_ATTEMPTS: usize = 60;
+
+impl ValueState {
+    /// Keeps what the next attempt has to know of this one.
+    pub(super) fn note_attempt(&mut self, step: &OpenStep) {
+        let (purpose, subject, own) = match &step.action {
+            Action::Execute { task } => (Purpose::Execute, vec![task.clone()], Some(Probe::Task(task.clone()))),
+            Action::Fix { verifications } => (Purpose::Fix, verifications.clone(), None),
+            _ => return,
+        };
+        let Some(call) = step.last_call(purpose) else { return };
+        let failed = own.and_then(|probe| step.probes.get(&probe)).filter(|result| !result.end.passed());
+        let failed = failed.map(|result| (result.end.describe(), result.output));
+        if self.attempts.len() >= MAX_ATTEMPTS {
+            self.attempts.pop_front();
+        }
+        let (end, words) = (call.end.clone(), call.words);
+        let work = step.work.clone();
+        self.attempts.push_back(Attempt { step: step.number, subject, end, words, failed, work });
     }
 }
 
@@ -264,8 +320,8 @@ pub fn source_of(action: &Action) -> TaskSource {
         Action::Vrc { .. } => TaskSource::Vrc,
         Action::CoherenceEval => TaskSource::Coherence,
         Action::PlanHealth => TaskSource::PlanHealth,
+        Action::GenerateQc => TaskSource::Qc,
         Action::Execute { .. }
-        | Action::GenerateQc
         | Action::RunQc
         | Action::Fix { .. }
         | Action::Research { .. }

@@ -210,6 +210,8 @@ pub fn task(id: &str) -> Task {
         health_checked: false,
         created_in: 0,
         done_in: None,
+        broken_by: None,
+        dispute: None,
     }
 }
 
@@ -229,6 +231,9 @@ pub fn verification(id: &str, status: VerificationStatus) -> Verification {
         corrected: false,
         failures: Vec::new(),
         first_passed_in: None,
+        flaky: None,
+        broken_by: None,
+        dispute: None,
     }
 }
 

@@ -10,10 +10,12 @@ use serde_json::{Value, json};
 
 use crate::machine::document;
 use crate::machine::run::RunState;
+use crate::model::decision::Answer;
 use crate::model::learnings::flatten;
 use crate::model::stop::ExitStatus;
 use crate::model::value::{Action, Gate, Outcome, Task, TaskStatus, VIEWS, Verification, VerificationStatus};
 use crate::playbook::value::event::{EpicPut, Target};
+use crate::playbook::value::flaky;
 use crate::playbook::value::state::{StepRecord, ValueState};
 
 use crate::model::rendered::Rendered;
@@ -181,7 +183,8 @@ fn delivery(run: &RunState) -> String {
     for one in value.verifications.values() {
         let last = one.failures.last().filter(|_| one.status != VerificationStatus::Passed);
         let why = last.map_or_else(String::new, |failure| format!(": {}", flatten(&failure.excerpt)));
-        let _ = writeln!(text, "- {}: {}{why}", flatten(&one.id), one.status.name());
+        let flaky = flaky::of_script(run, &one.id).map_or_else(String::new, |flaky| format!(" ({})", flaky.words()));
+        let _ = writeln!(text, "- {}: {}{why}{flaky}", flatten(&one.id), one.status.name());
     }
     let open: Vec<_> = value.latest_vrc().map(|vrc| vrc.gaps.as_slice()).unwrap_or_default().iter().collect();
     if !open.is_empty() {
@@ -204,7 +207,10 @@ fn delivery(run: &RunState) -> String {
         let _ = writeln!(text, "\n## What people decided\n");
         for decision in people {
             let answer = decision.answer.as_ref().map_or("", |answered| answered.answer.name());
-            let _ = writeln!(text, "- {}: {} -> {answer}", decision.id, flatten(&decision.request.gist()));
+            let why = decision.answer.as_ref().filter(|answered| answered.answer == Answer::Override);
+            let why = why.and_then(|answered| answered.note.as_deref());
+            let why = why.map_or_else(String::new, |note| format!(" ({})", flatten(note)));
+            let _ = writeln!(text, "- {}: {} -> {answer}{why}", decision.id, flatten(&decision.request.gist()));
         }
     }
     if let Some(branch) = run.git.branch() {

@@ -274,7 +274,9 @@ fn approved(decision: &Decision) -> bool {
 fn outcome(decision: &Decision) -> String {
     let what = match (&decision.request, decision.closed_with()) {
         (_, Some(Answer::Quit)) => "the run ends".to_owned(),
-        (Request::HumanAction { .. }, Some(Answer::Done)) => "done, resumed".to_owned(),
+        (Request::HumanAction { .. }, Some(Answer::Done | Answer::DoneBy { .. } | Answer::Override)) => {
+            "done, resumed".to_owned()
+        }
         (Request::Refinement { .. }, Some(Answer::Approve { .. })) => "approved and written".to_owned(),
         _ => list::verdict(decision),
     };

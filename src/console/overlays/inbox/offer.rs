@@ -19,7 +19,15 @@ pub(super) struct Offer {
 pub(super) fn offers(decision: &Decision, review: Option<&Review>) -> Vec<Offer> {
     let offer = |action, label: &str| Offer { action, label: label.to_owned() };
     let mut offers = match &decision.request {
-        Request::HumanAction { verify: Some(_), .. } => vec![offer(Action::Approve, "it is done, check it")],
+        Request::HumanAction { verify: Some(_), .. } => {
+            let mut offers = vec![offer(Action::Approve, "it is done, check it")];
+            // Only a verification that failed may be wrong.
+            if decision.checks > 0 {
+                offers.push(offer(Action::WriteAnswer, "check it by another command"));
+                offers.push(offer(Action::Always, "it is done all the same (needs a note)"));
+            }
+            offers
+        }
         Request::HumanAction { verify: None, .. } => vec![offer(Action::Approve, "it is done")],
         Request::Question { .. } | Request::Escalation { .. } => {
             vec![offer(Action::WriteAnswer, "answer"), offer(Action::EditAnswer, "in $EDITOR")]
@@ -84,6 +92,7 @@ pub(super) fn answer(action: Action, request: &Request) -> Option<Answer> {
         (Action::Approve, Request::Tampering { .. }) => Some(Answer::Accept),
         (Action::Approve, Request::Vision { .. }) => Some(Answer::Acknowledge),
         (Action::Approve, Request::SpendLimit { .. } | Request::Stuck { .. }) => Some(Answer::Retry),
+        (Action::Always, Request::HumanAction { .. }) => Some(Answer::Override),
         (Action::Reject, Request::Stuck { subject: Some(_), .. }) => Some(Answer::Skip),
         (Action::Always, Request::Stuck { subject: Some(_), .. }) => Some(Answer::Split),
         (Action::Always, Request::Permission { .. }) => Some(Answer::AllowAlways),
@@ -106,6 +115,7 @@ pub(super) fn choices(request: &Request) -> &[String] {
 pub(super) fn written(request: &Request, text: String) -> Answer {
     match request {
         Request::Vision { .. } => Answer::Revise(text),
+        Request::HumanAction { .. } => Answer::DoneBy { command: vec!["sh".to_owned(), "-c".to_owned(), text] },
         _ => Answer::Text(text),
     }
 }

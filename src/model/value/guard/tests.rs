@@ -36,6 +36,8 @@ fn task(id: &str, source: TaskSource, status: TaskStatus, dependencies: &[&str])
         health_checked: false,
         created_in: 0,
         done_in: None,
+        broken_by: None,
+        dispute: None,
     }
 }
 
@@ -317,5 +319,33 @@ proptest! {
                 prop_assert!(tasks.contains(settled), "what is settled stays");
             }
         }
+    }
+}
+
+#[test]
+fn a_check_is_changed_by_reviews_and_by_its_author_where_it_is_said_to_be_wrong_and_by_nobody_else() {
+    use crate::model::value::Dispute;
+    let settings = ValueSettings::default();
+    let mut disputed = task("T1", TaskSource::Plan, TaskStatus::Pending, &[]);
+    disputed.check = Some(vec!["false".into()]);
+    let calm = Task { id: "T2".into(), ..disputed.clone() };
+    disputed.dispute = Some(Dispute { step: 1, reason: "r".into(), settled: None });
+    let tasks = [disputed, calm];
+    let wish = |id: &str| ManageTask { check: Some(vec!["true".into()]), ..ManageTask::modify(id) };
+    let judged = |source, wish: &ManageTask| judge(&tasks, &settings, source, 2, wish);
+    for source in [TaskSource::Gate, TaskSource::Qc] {
+        let Ok(Mutation::Replace(task)) = judged(source, &wish("T1")) else { panic!("{source:?}") };
+        assert_eq!(task.check, Some(vec!["true".to_owned()]));
+    }
+    assert!(judged(TaskSource::Gate, &wish("T2")).is_ok());
+    assert!(judged(TaskSource::Qc, &wish("T2")).unwrap_err().contains("nobody says"));
+    for source in [TaskSource::CourseCorrection, TaskSource::PlanHealth, TaskSource::Plan] {
+        assert!(judged(source, &wish("T1")).unwrap_err().contains("`check` of a task is not changed"), "{source:?}");
+    }
+    // Its author writes the check, and nothing else.
+    let more = ManageTask { acceptance: Some("anything".into()), ..wish("T1") };
+    let gone = ManageTask { action: TaskAction::Remove, ..ManageTask::modify("T1") };
+    for wish in [more, gone, ManageTask::modify("T1")] {
+        assert!(judged(TaskSource::Qc, &wish).is_err(), "{wish:?}");
     }
 }

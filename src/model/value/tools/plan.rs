@@ -41,7 +41,8 @@ pub struct ManageTask {
     /// Files to create or change, relative to the workspace.
     #[serde(default)]
     pub files_expected: Option<Vec<String>>,
-    /// Program and arguments; exit code 0 once the task is done. Only to add.
+    /// Program and arguments; exit code 0 once the task is done. To add, in a review of the plan, and to write a check
+    /// anew that is said to be wrong.
     #[serde(default)]
     pub check: Option<Vec<String>>,
     #[serde(default)]
@@ -57,6 +58,24 @@ fn wished_status(_: &mut SchemaGenerator) -> Schema {
 }
 
 impl ManageTask {
+    /// A change of a task that changes nothing yet.
+    pub fn modify(task_id: &str) -> Self {
+        Self {
+            action: TaskAction::Modify,
+            task_id: task_id.to_owned(),
+            description: None,
+            value: None,
+            acceptance: None,
+            prd_section: None,
+            dependencies: None,
+            phase: None,
+            files_expected: None,
+            check: None,
+            status: None,
+            blocked_reason: None,
+        }
+    }
+
     /// The bounds of each field. Whether the wish fits the plan, `guard` says.
     pub fn check(&self) -> Result<(), String> {
         bounds::needed("task_id", &self.task_id, MAX_NAME)?;
@@ -100,6 +119,23 @@ impl Check for TaskComplete {
         bounds::paths("files_modified", &self.files_modified)?;
         bounds::optional("value_verified", self.value_verified.as_ref(), MAX_TEXT)?;
         bounds::optional("completion_notes", self.completion_notes.as_ref(), MAX_TEXT)
+    }
+}
+
+/// A check asks for the wrong thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WrongCheck {
+    /// The id of the verification, or of the task whose check it is.
+    pub check: String,
+    /// What it asks for, what was promised instead, and where that stands.
+    pub reason: String,
+}
+
+impl Check for WrongCheck {
+    fn check(&self) -> Result<(), String> {
+        bounds::needed("check", &self.check, MAX_NAME)?;
+        bounds::needed("reason", &self.reason, MAX_TEXT)
     }
 }
 

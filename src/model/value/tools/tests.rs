@@ -64,6 +64,7 @@ fn sample(tool: Tool) -> Value {
             "next_epic": "n", "confidence": "HIGH", "confidence_rationale": "r"}),
         Tool::ReportCoherence => json!({"overall": "WARNING", "findings": [{"dimension": "resilience",
             "severity": "WARNING", "description": "d", "suggested_action": "s"}]}),
+        Tool::ReportWrongCheck => json!({"check": "unit/a", "reason": "r"}),
     }
 }
 

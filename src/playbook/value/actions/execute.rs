@@ -1,4 +1,4 @@
-//! EXECUTE: one task, its own check, and what passed before.
+//! EXECUTE: one task, its own check, and what passed before: the green verifications and the checks of done tasks.
 //!
 //! Role: give the task to a builder once, believe its check rather than its word, run again what passed before,
 //! commit. Not its role: choosing the task, mending what broke (`fix`), asking the person (`pause`).
@@ -12,7 +12,7 @@ use crate::machine::todo::{Effect, Todo};
 use crate::model::purpose::Purpose;
 use crate::model::value::plan::HUMAN_ACTION;
 use crate::model::value::tools::{HumanActionRequest, Structured, TaskComplete};
-use crate::model::value::{Outcome, Task, TaskStatus, VerificationStatus};
+use crate::model::value::{Dispute, Outcome, Task, TaskStatus, Verification, VerificationStatus};
 use crate::playbook::value::event::TaskPut;
 use crate::playbook::value::state::OpenStep;
 
@@ -33,6 +33,9 @@ pub fn next(run: &RunState, step: &OpenStep, id: &str) -> Option<Todo> {
         let (purpose, subject) = (Purpose::Execute, Some(id.to_owned()));
         return Some(Todo::StartAgent { purpose, paraphrase: None, subject });
     }
+    if let Some(todo) = qc::look_once(run, step) {
+        return Some(todo);
+    }
     let Attempt::Complete(_) = attempt(step) else { return None };
     if task.check.is_some()
         && let Some(todo) = missing(step, vec![Probe::Task(id.to_owned())])
@@ -43,7 +46,8 @@ pub fn next(run: &RunState, step: &OpenStep, id: &str) -> Option<Todo> {
         return None;
     }
     let passed = run.value().verifications.values().filter(|one| one.status == VerificationStatus::Passed);
-    missing(step, passed.map(|one| Probe::Verification(one.id.clone())).collect()).or_else(|| {
+    let scripts = passed.map(|one| Probe::Verification(one.id.clone()));
+    missing(step, scripts.chain(qc::done_checks(run)).collect()).or_else(|| {
         git_once(run, step, GitOperation::Commit { what: format!("task {id}") }).map(Effect::Git).map(Todo::Effect)
     })
 }
@@ -107,7 +111,7 @@ fn close(run: &RunState, step: &OpenStep, task: &Task) -> Vec<Event> {
             None => done(run, step, task, complete),
             Some(said) => not_done(run, step, task, format!("reported as done, but its check fails: {said}")),
         },
-        Attempt::NeedsPerson(request) => wait_for_person(step, task, request),
+        Attempt::NeedsPerson(request) => wait_for_person(run, step, task, request),
         Attempt::Nothing => {
             let end = step.last_call(Purpose::Execute).map_or_else(String::new, |call| call.end.describe());
             not_done(run, step, task, format!("the builder {end}"))
@@ -121,6 +125,7 @@ fn done(run: &RunState, step: &OpenStep, task: &Task, complete: &TaskComplete) -
     let notes = [&complete.value_verified, &complete.completion_notes].into_iter().flatten();
     task.status = TaskStatus::Done;
     task.blocked_reason = None;
+    task.broken_by = None;
     task.done_in = Some(step.number);
     task.notes = clipped(&notes.cloned().collect::<Vec<_>>().join("\n"), MAX_NOTES);
     task.files_created = complete.files_created.iter().take(MAX_FILES).cloned().collect();
@@ -130,9 +135,15 @@ fn done(run: &RunState, step: &OpenStep, task: &Task, complete: &TaskComplete) -
 
     let broken: Vec<_> = run.value().verifications.values().filter(|one| qc::fails_in(step, &one.id)).collect();
     for verification in &broken {
-        events.extend(verification_put(step, verification, format!("task {id} broke it")));
+        let known = Verification { broken_by: after_task(run, &id), ..(*verification).clone() };
+        events.extend(verification_put(step, &known, format!("task {id} broke it")));
     }
-    let names: Vec<_> = broken.iter().map(|one| one.id.as_str()).collect();
+    // A script that broke is mended first, and may have the same cause: the fix looks at the done tasks again.
+    let reopened = if broken.is_empty() { qc::reopened(run, step, &id) } else { Vec::new() };
+    let mut names: Vec<&str> = broken.iter().map(|one| one.id.as_str()).collect();
+    names.extend(reopened.iter().map(|(id, _)| id.as_str()));
+    events.extend(reopened.iter().map(|(_, event)| event.clone()));
+    qc::disputes(run, step, &mut events);
     events.push(if names.is_empty() {
         finished(step, Outcome::Progress, format!("{id} is done"))
     } else {
@@ -141,7 +152,26 @@ fn done(run: &RunState, step: &OpenStep, task: &Task, complete: &TaskComplete) -
     events
 }
 
+/// Who broke a check; older runs did not note it.
+fn after_task(run: &RunState, id: &str) -> Option<String> {
+    (!run.began_before_recovery()).then(|| id.to_owned())
+}
+
+/// The check is said to be wrong: no attempt is lost until its author has looked.
+fn doubted(run: &RunState, step: &OpenStep, task: &Task, dispute: Dispute, why: &str) -> Vec<Event> {
+    let detail = clipped(&format!("{} waits for its check: {}", task.id, dispute.reason), MAX_NOTES);
+    let (status, notes, dispute) = (TaskStatus::Pending, clipped(why, MAX_NOTES), Some(dispute));
+    let task = Task { status, notes, dispute, ..task.clone() };
+    let mut events = vec![put(task, "its builder says that its check is wrong")];
+    qc::disputes(run, step, &mut events);
+    events.push(finished(step, Outcome::NoProgress, detail));
+    events
+}
+
 fn not_done(run: &RunState, step: &OpenStep, task: &Task, why: String) -> Vec<Event> {
+    if let Some(dispute) = qc::said_wrong(step, &task.id).filter(|_| task.dispute.is_none()) {
+        return doubted(run, step, task, dispute, &why);
+    }
     let mut task = task.clone();
     let limit = run.value_settings().max_task_retries;
     let id = task.id.clone();
@@ -155,13 +185,19 @@ fn not_done(run: &RunState, step: &OpenStep, task: &Task, why: String) -> Vec<Ev
         task.blocked_reason = Some(format!("{} attempts did not finish it", task.retries));
         detail = format!("{id} is blocked after {} attempts: {why}", task.retries);
     }
-    vec![put(task, &why), finished(step, Outcome::NoProgress, detail)]
+    let mut events = vec![put(task, &why)];
+    qc::disputes(run, step, &mut events);
+    events.push(finished(step, Outcome::NoProgress, detail));
+    events
 }
 
-fn wait_for_person(step: &OpenStep, task: &Task, request: &HumanActionRequest) -> Vec<Event> {
+fn wait_for_person(run: &RunState, step: &OpenStep, task: &Task, request: &HumanActionRequest) -> Vec<Event> {
     let task = blocked_for_person(task, request);
     let detail = format!("{} waits for a person: {}", task.id, clipped(&request.action, MAX_REASON));
-    vec![put(task, "only a person can go on"), finished(step, Outcome::NoProgress, detail)]
+    let mut events = vec![put(task, "only a person can go on")];
+    qc::disputes(run, step, &mut events);
+    events.push(finished(step, Outcome::NoProgress, detail));
+    events
 }
 
 /// The task as it waits for a person. What the person has to do stands in `value.human_requests`.

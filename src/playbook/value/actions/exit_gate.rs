@@ -4,9 +4,10 @@
 //! shut (the decision engine: more work, or a partial end).
 //!
 //! Invariants: nothing is carried forward here; every verification runs, those that were given up too; a judge that
-//! does not report, or reports debt, keeps the gate shut; gaps become tasks on the first attempt only.
+//! does not report, or reports debt, keeps the gate shut; gaps become tasks on each of its attempts, and those are
+//! bounded; a check that passed before and fails in the sweep is run again before it counts as broken (`flaky`).
 
-use crate::machine::event::{AgentEnd, Event, GitOperation, Probe, ProbeEnd, ProbeResult};
+use crate::machine::event::{AgentEnd, Event, GitOperation, Phase, Probe, ProbeEnd, ProbeResult};
 use crate::machine::run::RunState;
 use crate::machine::todo::{Effect, Todo};
 use crate::model::certificate::CertificateKind;
@@ -15,9 +16,10 @@ use crate::model::decimal::Exact;
 use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::tools::{Structured, VrcReport};
 use crate::model::value::{
-    GapSeverity, Outcome, Recommendation, TaskSource, Verification, VerificationStatus, Vrc, VrcMode,
+    Gap, GapSeverity, Outcome, Recommendation, TaskSource, Verification, VerificationStatus, Vrc, VrcMode,
 };
 use crate::playbook::value::event::{EpicPut, EpicStatus, VerificationPut, VrcTaken};
+use crate::playbook::value::flaky;
 use crate::playbook::value::state::OpenStep;
 
 use crate::playbook::value::finished;
@@ -37,6 +39,9 @@ pub fn next(run: &RunState, step: &OpenStep) -> Option<Todo> {
     let missing = missing_probes(run, step);
     if !missing.is_empty() {
         return Some(Todo::Effect(Effect::RunProbes(missing)));
+    }
+    if let Some((nth, doubted)) = doubted(run, step) {
+        return Some(Todo::Effect(Effect::RunProbesAgain(nth, doubted)));
     }
     if swept(run, step).is_err() {
         return None;
@@ -62,6 +67,7 @@ pub fn decide(run: &RunState, step: &OpenStep) -> Vec<Event> {
     }
     let mut events = sweep_results(run, step);
     if let Err(why) = swept(run, step) {
+        events.extend(qc::reopened(run, step, LABEL).into_iter().map(|(_, event)| event));
         events.push(shut(step, &why));
         return events;
     }
@@ -116,22 +122,55 @@ fn unfinished(run: &RunState) -> Option<String> {
 
 fn missing_probes(run: &RunState, step: &OpenStep) -> Vec<Probe> {
     let probes = run.value().verifications.keys().map(|id| Probe::Verification(id.clone()));
-    probes.filter(|probe| !step.probes.contains_key(probe)).collect()
+    probes.chain(qc::done_checks(run)).filter(|probe| !step.probes.contains_key(probe)).collect()
 }
 
 fn result<'a>(step: &'a OpenStep, id: &str) -> Option<&'a ProbeResult> {
     step.probes.get(&Probe::Verification(id.to_owned()))
 }
 
+/// Checks that had passed, fail in the sweep, and have to be run again: the same run for all that lack it.
+fn doubted(run: &RunState, step: &OpenStep) -> Option<(u8, Vec<Probe>)> {
+    let doubted = run.value().verifications.values().filter(|one| is_doubted(run, one)).filter_map(|one| {
+        let probe = Probe::Verification(one.id.clone());
+        match flaky::missing(run.current.as_ref()?, Phase::Step(step.number), &probe)? {
+            Phase::StepAgain(_, nth) => Some((nth, probe)),
+            _ => None,
+        }
+    });
+    let doubted: Vec<(u8, Probe)> = doubted.collect();
+    let nth = doubted.iter().map(|(nth, _)| *nth).min()?;
+    Some((nth, doubted.into_iter().filter(|(run, _)| *run == nth).map(|(_, probe)| probe).collect()))
+}
+
+/// Only what has passed before may be flaky; older runs doubted nothing.
+fn is_doubted(run: &RunState, one: &Verification) -> bool {
+    !run.began_before_recovery() && one.status == VerificationStatus::Passed
+}
+
+/// All runs of a check in this sweep.
+fn runs<'a>(run: &'a RunState, step: &OpenStep, one: &Verification) -> Option<flaky::Runs<'a>> {
+    let iteration = run.current.as_ref().filter(|_| is_doubted(run, one))?;
+    flaky::Runs::of(iteration, Phase::Step(step.number), &Probe::Verification(one.id.clone()))
+}
+
+fn passes(run: &RunState, step: &OpenStep, one: &Verification) -> bool {
+    match runs(run, step, one) {
+        Some(runs) => runs.verdict() == flaky::Verdict::Passed,
+        None => result(step, &one.id).is_some_and(|result| result.end.passed()),
+    }
+}
+
 fn swept(run: &RunState, step: &OpenStep) -> Result<(), String> {
-    let passed = |id: &String| result(step, id).is_some_and(|result| result.end.passed());
-    let failing = run.value().verifications.values().filter(|one| !passed(&one.id));
+    let failing = run.value().verifications.values().filter(|one| !passes(run, step, one));
     let failing: Vec<String> = failing
         .map(|one| {
             let given_up = if one.status == VerificationStatus::Blocked { " (given up)" } else { "" };
             format!("{}{given_up}", one.id)
         })
         .collect();
+    let reopened = qc::reopened(run, step, LABEL).into_iter().map(|(id, _)| format!("check of task {id}"));
+    let failing: Vec<String> = failing.into_iter().chain(reopened).collect();
     if failing.is_empty() {
         return Ok(());
     }
@@ -141,16 +180,21 @@ fn swept(run: &RunState, step: &OpenStep) -> Result<(), String> {
 fn sweep_results(run: &RunState, step: &OpenStep) -> Vec<Event> {
     let verifications = run.value().verifications.values();
     let results = verifications.filter_map(|one| Some((one, result(step, &one.id)?)));
-    results.filter_map(|(one, result)| after_sweep(step, one, result)).collect()
+    results.filter_map(|(one, result)| after_sweep(run, step, one, result)).collect()
 }
 
 /// A verification after it ran in the sweep. One that was given up stays so unless it passes.
-fn after_sweep(step: &OpenStep, one: &Verification, result: &ProbeResult) -> Option<Event> {
+fn after_sweep(run: &RunState, step: &OpenStep, one: &Verification, result: &ProbeResult) -> Option<Event> {
     // A run that was called off says nothing about the script.
     if result.end == ProbeEnd::Cancelled {
         return None;
     }
     let mut after = qc::after_run(one, result, step.number);
+    after.flaky = runs(run, step, one).and_then(|runs| runs.flaky(step.number));
+    if after.flaky.is_some() && passes(run, step, one) {
+        after = Verification { flaky: after.flaky, runs: after.runs, ..one.clone() };
+    }
+    qc::name_flaky(&mut after);
     if one.status == VerificationStatus::Blocked && after.status != VerificationStatus::Passed {
         after.status = VerificationStatus::Blocked;
     }
@@ -210,12 +254,20 @@ fn value_check(run: &RunState, step: &OpenStep) -> Option<Event> {
     (!known).then(|| VrcTaken { vrc }.into())
 }
 
-/// On the first attempt the debt becomes work; later ones would only feed themselves.
+/// The debt becomes work. Attempts are bounded, so it cannot feed itself; older runs did so on the first one alone.
 fn gap_tasks(run: &RunState, step: &OpenStep) -> FollowUp {
-    let attempt = run.value().exit_gate_attempts;
-    let Some(report) = report(step).filter(|_| attempt <= 1) else { return FollowUp::default() };
+    let (attempt, older) = (run.value().exit_gate_attempts, run.began_before_recovery());
+    let Some(report) = report(step).filter(|_| attempt <= 1 || !older) else { return FollowUp::default() };
     let debt = report.gaps.iter().enumerate().filter(|(_, gap)| is_debt(gap.severity));
-    let wanted = debt.filter_map(|(number, gap)| Wanted::of_gap(&format!("EG-{attempt}"), number + 1, gap));
+    let task = |(number, gap): (usize, &Gap)| match (gap.suggested_task.as_ref(), older) {
+        // What keeps the gate shut is work, whether or not the judge said how to do it.
+        (None, false) => {
+            let suggested_task = Some(format!("Close this gap: {}", gap.description.trim()));
+            Wanted::of_gap(&format!("EG-{attempt}"), number + 1, &Gap { suggested_task, ..gap.clone() })
+        }
+        _ => Wanted::of_gap(&format!("EG-{attempt}"), number + 1, gap),
+    };
+    let wanted = debt.filter_map(task);
     let wanted: Vec<Wanted> = wanted.collect();
     follow_up::tasks(run, step, TaskSource::ExitGate, &wanted, "the exit gate found a gap")
 }
@@ -238,10 +290,18 @@ fn evaluated(step: &OpenStep, evaluation: &Evaluation) -> Result<(), String> {
 
 // 4: the end.
 
+fn flaky_words(run: &RunState, step: &OpenStep) -> String {
+    let flaky = run.value().verifications.values().filter_map(|one| {
+        let flaky = runs(run, step, one)?.flaky(step.number)?;
+        Some(format!("; {} is {}", one.id, flaky.words()))
+    });
+    flaky.collect()
+}
+
 fn passed_words(run: &RunState, step: &OpenStep) -> String {
     let checks = match run.value().verifications.len() {
         0 => format!("no check exists after {} tries to write some", run.value().steps_of("GENERATE_QC")),
-        count => format!("{count} check(s) pass"),
+        count => format!("{count} check(s) pass{}", flaky_words(run, step)),
     };
     let score = report(step).map_or_else(String::new, |report| format!("value score {}", report.value_score));
     let unkept = step.git.iter().find_map(|done| done.problem.as_ref());

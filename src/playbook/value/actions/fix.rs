@@ -19,7 +19,7 @@ use crate::playbook::value::state::OpenStep;
 use crate::playbook::value::finished;
 
 use super::execute;
-use super::qc::{after_run, clipped, git_once, missing, named, services_once};
+use super::qc::{self, after_run, clipped, git_once, missing, named, services_once};
 
 /// So much of a cause tells it from others.
 const CAUSE: usize = 120;
@@ -42,12 +42,15 @@ pub fn next(run: &RunState, step: &OpenStep, verifications: &[String]) -> Option
         let commit = git_once(run, step, GitOperation::Commit { what: BEFORE.to_owned() });
         return Some(commit.map_or_else(|| call(Purpose::Fix, aim.ids.join(",")), git));
     }
+    if let Some(todo) = qc::look_once(run, step) {
+        return Some(todo);
+    }
     // A fix may have stopped what the scripts stand on.
     if let Some(todo) = services_once(run, step) {
         return Some(todo);
     }
     let scripts = suite(run).map(|one| Probe::Verification(one.id.clone()));
-    if let Some(todo) = missing(step, scripts.collect()) {
+    if let Some(todo) = missing(step, scripts.chain(qc::done_checks(run)).collect()) {
         return Some(todo);
     }
     let (before, now) = (step.began.passed, passing(run, step));
@@ -74,6 +77,10 @@ pub fn decide(run: &RunState, step: &OpenStep, verifications: &[String]) -> Vec<
     } else {
         suite(run).filter_map(|one| measured(step, one, &aim, now > before)).collect()
     };
+    let by = failing.iter().find_map(|one| one.broken_by.as_deref()).unwrap_or("a fix");
+    let reopened = if undone { Vec::new() } else { qc::reopened(run, step, by) };
+    events.extend(reopened.iter().map(|(_, event)| event.clone()));
+    qc::disputes(run, step, &mut events);
     events.extend(person_asked(run, step));
     let mut detail = format!("{now} checks pass, {before} did before: {}", aim.named());
     if undone {
@@ -81,6 +88,10 @@ pub fn decide(run: &RunState, step: &OpenStep, verifications: &[String]) -> Vec<
     }
     if let Some(call) = step.last_call(Purpose::Fix).filter(|call| call.end != AgentEnd::Reported) {
         detail.push_str(&format!("; the fixer {}", call.end.describe()));
+    }
+    if !reopened.is_empty() {
+        let names: Vec<&str> = reopened.iter().map(|(id, _)| id.as_str()).collect();
+        detail.push_str(&format!("; it broke {}", named(&names)));
     }
     let outcome = if now > before { Outcome::Progress } else { Outcome::NoProgress };
     events.push(finished(step, outcome, detail));

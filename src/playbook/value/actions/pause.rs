@@ -72,7 +72,7 @@ fn decide_action(run: &RunState, step: &OpenStep, task: &Task) -> Vec<Event> {
         };
     }
     match ask::answer(run, step, 0) {
-        Some((Answer::Done, _)) => {
+        Some((Answer::Done | Answer::DoneBy { .. } | Answer::Override, _)) => {
             let events = waiting(run, task).map(|one| unblocked(one, "a person did what it waited for"));
             let mut events: Vec<Event> = events.collect();
             let names = ask::list(waiting(run, task).map(|one| one.id.as_str()));

@@ -25,6 +25,10 @@ pub fn advance(sim: &mut Sim) -> Option<Todo> {
             Todo::Proceed => {
                 sim.proceed();
             }
+            Todo::Effect(Effect::LookAtWork) => {
+                let tree = crate::model::digest::Digest::of(b"tree");
+                sim.record(crate::playbook::value::event::WorkSeen { tree, changes: Vec::new(), more: 0, diff: None });
+            }
             other => return Some(other),
         }
     }

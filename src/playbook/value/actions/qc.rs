@@ -8,14 +8,15 @@
 
 use std::collections::BTreeSet;
 
-use crate::machine::event::{Event, GitOperation, Probe, ProbeResult};
+use crate::machine::event::{Event, GitOperation, Probe, ProbeEnd, ProbeResult};
 use crate::machine::run::RunState;
 use crate::machine::todo::{Effect, Todo};
 use crate::model::purpose::Purpose;
 use crate::model::signature::Signature;
+use crate::model::value::tools::Structured;
 use crate::model::value::verification::{MAX_EXCERPT, MAX_FAILURES};
-use crate::model::value::{Failure, Outcome, Verification, VerificationStatus};
-use crate::playbook::value::event::VerificationPut;
+use crate::model::value::{Dispute, Failure, Outcome, Settled, Task, TaskStatus, Verification, VerificationStatus};
+use crate::playbook::value::event::{TaskPut, ValueEvent, VerificationPut};
 use crate::playbook::value::state::OpenStep;
 
 use crate::playbook::value::finished;
@@ -25,15 +26,22 @@ const MAX_NAMED: usize = 5;
 
 // GENERATE_QC
 
-pub fn next_generate(_run: &RunState, step: &OpenStep) -> Option<Todo> {
+pub fn next_generate(run: &RunState, step: &OpenStep) -> Option<Todo> {
     if step.calls_for(Purpose::GenerateVerifications) == 0 {
-        return Some(Todo::call(Purpose::GenerateVerifications));
+        // What is said to be wrong is looked at by itself.
+        let disputed = run.value().disputed();
+        let subject = (!disputed.is_empty()).then(|| disputed.join(","));
+        return Some(Todo::StartAgent { purpose: Purpose::GenerateVerifications, paraphrase: None, subject });
     }
     // Also after a call that failed: whatever it wrote is there.
     (!step.scripts_found).then_some(Todo::Effect(Effect::FindVerifications))
 }
 
 pub fn decide_generate(run: &RunState, step: &OpenStep) -> Vec<Event> {
+    let call = step.last_call(Purpose::GenerateVerifications);
+    if let Some(subject) = call.and_then(|call| call.subject.as_deref()) {
+        return settle(run, step, subject);
+    }
     let total = run.value().verifications.len();
     let pending = run.value().count(VerificationStatus::Pending);
     let (outcome, detail) = match (total, pending) {
@@ -42,6 +50,88 @@ pub fn decide_generate(run: &RunState, step: &OpenStep) -> Vec<Event> {
         _ => (Outcome::Progress, format!("{total} script(s), {pending} to run")),
     };
     vec![finished(step, outcome, detail)]
+}
+
+/// The author has looked at what was said to be wrong: it is written anew, or it stands. Either is the last word.
+fn settle(run: &RunState, step: &OpenStep, subject: &str) -> Vec<Event> {
+    let ids: Vec<&str> = subject.split(',').collect();
+    let asked = |dispute: &&Dispute| dispute.is_open();
+    let (mut events, mut anew, mut stand) = (Vec::new(), Vec::new(), Vec::new());
+    for one in run.value().verifications.values().filter(|one| ids.contains(&one.id.as_str())) {
+        let Some(dispute) = one.dispute.as_ref().filter(asked) else { continue };
+        let is_anew = one.status == VerificationStatus::Pending;
+        let (settled, why) = settled(is_anew);
+        if is_anew {
+            anew.push(one.id.as_str())
+        } else {
+            stand.push(one.id.as_str())
+        }
+        let dispute = Some(Dispute { settled: Some(settled), ..dispute.clone() });
+        let verification = Box::new(Verification { dispute, ..one.clone() });
+        events.push(VerificationPut { verification, why: why.to_owned() }.into());
+    }
+    for task in run.value().tasks.iter().filter(|task| ids.contains(&task.id.as_str())) {
+        let Some(dispute) = task.dispute.as_ref().filter(asked) else { continue };
+        let is_anew = step.reports.iter().any(
+            |(_, report)| matches!(report, Structured::ManageTask(wish) if wish.task_id == task.id && wish.check.is_some()),
+        );
+        let (settled, why) = settled(is_anew);
+        if is_anew {
+            anew.push(task.id.as_str())
+        } else {
+            stand.push(task.id.as_str())
+        }
+        let dispute = Some(Dispute { settled: Some(settled), ..dispute.clone() });
+        events.push(TaskPut { task: Box::new(Task { dispute, ..task.clone() }), why: why.to_owned() }.into());
+    }
+    let outcome = if anew.is_empty() { Outcome::NoProgress } else { Outcome::Progress };
+    let words = |what: &str, names: &[&str]| match names {
+        [] => String::new(),
+        names => format!("; {what}: {}", named(names)),
+    };
+    let detail = format!("checks said to be wrong{}{}", words("written anew", &anew), words("as they were", &stand));
+    events.push(finished(step, outcome, detail));
+    events
+}
+
+const fn settled(anew: bool) -> (Settled, &'static str) {
+    if anew {
+        (Settled::WrittenAnew, "its author wrote the check anew")
+    } else {
+        (Settled::Stands, "its author looked again, and the check stands")
+    }
+}
+
+/// What the agent of this step says against a check.
+pub fn said_wrong(step: &OpenStep, check: &str) -> Option<Dispute> {
+    let said = step.reports.iter().rev().find_map(|(_, report)| match report {
+        Structured::ReportWrongCheck(wrong) if wrong.check == check => Some(wrong.reason.as_str()),
+        _ => None,
+    })?;
+    Some(Dispute { step: step.number, reason: clipped(said, MAX_EXCERPT), settled: None })
+}
+
+/// Scripts that the agent of this step says are wrong; what `events` makes of them stays.
+pub fn disputes(run: &RunState, step: &OpenStep, events: &mut Vec<Event>) {
+    for one in run.value().verifications.values() {
+        let Some(dispute) = said_wrong(step, &one.id).filter(|_| one.dispute.is_none()) else { continue };
+        let at = events.iter().position(|event| put_of(event).is_some_and(|put| put.verification.id == one.id));
+        let put = at.and_then(|at| put_of(&events[at])).map(|put| (*put.verification).clone());
+        let verification = Verification { dispute: Some(dispute), ..put.unwrap_or_else(|| one.clone()) };
+        let why = "whoever works against it says that it is wrong".to_owned();
+        let disputed: Event = VerificationPut { verification: Box::new(verification), why }.into();
+        match at {
+            Some(at) => events[at] = disputed,
+            None => events.push(disputed),
+        }
+    }
+}
+
+fn put_of(event: &Event) -> Option<&VerificationPut> {
+    match event.work() {
+        Some(ValueEvent::VerificationPut(put)) => Some(put),
+        _ => None,
+    }
 }
 
 // RUN_QC
@@ -171,6 +261,49 @@ pub fn missing(step: &OpenStep, probes: Vec<Probe>) -> Option<Todo> {
     (!missing.is_empty()).then_some(Todo::Effect(Effect::RunProbes(missing)))
 }
 
+/// A look at what the agent of this step changed, once, so that the next one can be told; older runs took none.
+pub fn look_once(run: &RunState, step: &OpenStep) -> Option<Todo> {
+    (step.work.is_none() && !run.began_before_recovery()).then_some(Todo::Effect(Effect::LookAtWork))
+}
+
+/// The checks of tasks that are done: what one task built, another may break. Older runs never looked again.
+pub fn done_checks(run: &RunState) -> Vec<Probe> {
+    let done = run.value().tasks_with(TaskStatus::Done).filter(|task| task.check.is_some());
+    done.filter(|_| !run.began_before_recovery()).map(|task| Probe::Task(task.id.clone())).collect()
+}
+
+/// Tasks that were done and whose checks fail in this step: pending again, and told after which task that is. Each
+/// break counts as an attempt, so that two tasks that break each other end.
+pub fn reopened(run: &RunState, step: &OpenStep, by: &str) -> Vec<(String, Event)> {
+    let fails = |task: &&Task| {
+        let result = step.probes.get(&Probe::Task(task.id.clone()));
+        result.is_some_and(|result| !result.end.passed() && result.end != ProbeEnd::Cancelled)
+    };
+    let known = done_checks(run);
+    let is_known = |task: &&Task| known.contains(&Probe::Task(task.id.clone()));
+    let broken = run.value().tasks_with(TaskStatus::Done).filter(is_known).filter(fails);
+    broken.map(|task| (task.id.clone(), reopen(run, step, task, by))).collect()
+}
+
+fn reopen(run: &RunState, step: &OpenStep, task: &Task, by: &str) -> Event {
+    let said = step.probes.get(&Probe::Task(task.id.clone())).map_or_else(String::new, said);
+    let retries = task.retries.saturating_add(1);
+    let mut reopened = Task {
+        status: TaskStatus::Pending,
+        retries,
+        done_in: None,
+        notes: format!("Was done; its check fails since {by}: {said}"),
+        broken_by: Some(by.to_owned()),
+        ..task.clone()
+    };
+    let limit = run.value_settings().max_task_retries;
+    if retries >= limit {
+        reopened.status = TaskStatus::Blocked;
+        reopened.blocked_reason = Some(format!("it was broken again after {retries} attempts, the last time by {by}"));
+    }
+    TaskPut { task: Box::new(reopened), why: format!("{by} broke its check") }.into()
+}
+
 /// A look at the services that the work needs, once in a step; `None`: there are none, or they were looked at.
 pub fn services_once(run: &RunState, step: &OpenStep) -> Option<Todo> {
     let declared = run.value().context.as_ref().is_some_and(|context| !context.services.is_empty());
@@ -211,7 +344,9 @@ pub fn verification_put(step: &OpenStep, verification: &Verification, why: Strin
 pub fn after_run(verification: &Verification, result: &ProbeResult, step: u32) -> Verification {
     let mut after = verification.clone();
     after.runs = after.runs.saturating_add(1);
+    after.flaky = None;
     if result.end.passed() {
+        after.broken_by = None;
         after.status = VerificationStatus::Passed;
         after.fix_attempts = 0;
         after.researched = false;
@@ -227,6 +362,13 @@ pub fn after_run(verification: &Verification, result: &ProbeResult, step: u32) -
     let surplus = after.failures.len().saturating_sub(MAX_FAILURES);
     after.failures.drain(..surplus);
     after
+}
+
+/// Whoever mends it reads in its latest failure that it passes at times.
+pub fn name_flaky(verification: &mut Verification) {
+    if let (Some(flaky), Some(failure)) = (verification.flaky, verification.failures.last_mut()) {
+        failure.end = format!("{}; {}", failure.end, flaky.words());
+    }
 }
 
 /// How a command ended and what it said last.

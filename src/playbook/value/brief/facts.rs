@@ -9,17 +9,18 @@ use serde_json::{Map, Value, json};
 
 use crate::machine::run::RunState;
 use crate::model::decision::{Answer, Request, Severity};
+use crate::model::ids::Role;
 use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::tools::{ResearchReport, Structured};
 use crate::model::value::verification::MAX_EXCERPT;
-use crate::model::value::{Action, Outcome, Task, Verification, VerificationStatus};
+use crate::model::value::{Action, Task, Verification, VerificationStatus};
 use crate::playbook::value::event::EpicPut;
 use crate::playbook::value::state::{OpenStep, StepRecord, ValueState};
 
 use crate::playbook::value::monitor;
 
-use super::Texts;
 use super::section::Section;
+use super::{Texts, attempts};
 
 /// How many of a history are shown: value checks, log lines, answers, briefs, attempts of one verification, ...
 const VALUE_CHECKS: usize = 5;
@@ -27,7 +28,8 @@ const LOG_LINES: usize = 10;
 const ANSWERS: usize = 20;
 const BRIEFS: usize = 3;
 const ATTEMPTS: usize = 3;
-const TRIED: usize = 5;
+/// Of a finished task's notes this much stands in the plan.
+const NOTES: usize = 300;
 const STRATEGIES: usize = 5;
 const CHECKPOINTS: usize = 10;
 
@@ -49,18 +51,21 @@ pub fn lines(
         Section::Issues => issues(value, subject),
         Section::Critique => critique(value),
         Section::Epics => value.epics.iter().map(epic).collect(),
-        Section::Plan => plan(&value.tasks),
+        Section::Plan => plan(&value.tasks, hears_builders(purpose)),
         Section::Limits => vec![limits(run)],
         Section::Review => review(&value.tasks),
         Section::Task => in_question(value, subject).map(whole_task).collect(),
-        Section::LastAttempt => in_question(value, subject).filter_map(last_attempt).collect(),
+        Section::LastAttempt => {
+            in_question(value, subject).filter_map(|task| attempts::of_task(value, task, texts)).collect()
+        }
+        Section::Disputed => attempts::disputed(value, subject, texts),
         Section::NotFound => step.and_then(|step| step.preflight.as_ref()).map(as_json).into_iter().collect(),
         Section::Services => value.services.iter().map(as_json).collect(),
         Section::Verifications => value.verifications.values().map(verification).collect(),
         Section::Causes => step.map_or_else(Vec::new, |step| causes(step, subject)),
-        Section::Failures => failing(value, subject).map(|one| failure(one, texts)).collect(),
+        Section::Failures => failing(value, subject).map(|one| failure(value, one, texts)).collect(),
         Section::Research => research(value, subject),
-        Section::Tried => tried(value, subject),
+        Section::Tried => attempts::tried(value, subject, texts),
         Section::ValueHistory => value_history(value),
         Section::Progress => last(&value.log, LOG_LINES).iter().map(log_line).collect(),
         Section::Monitor => vec![how_it_goes(run)],
@@ -73,17 +78,17 @@ fn as_json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
-fn last<T>(list: &[T], count: usize) -> &[T] {
+pub(super) fn last<T>(list: &[T], count: usize) -> &[T] {
     &list[list.len().saturating_sub(count)..]
 }
 
 /// The ids of a subject.
-fn ids(subject: &str) -> BTreeSet<&str> {
+pub(super) fn ids(subject: &str) -> BTreeSet<&str> {
     subject.split(',').map(str::trim).filter(|id| !id.is_empty()).collect()
 }
 
 /// An object of those entries that say something.
-fn object(entries: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+pub(super) fn object(entries: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
     let says = |value: &Value| match value {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),
@@ -157,8 +162,13 @@ fn epic(put: &EpicPut) -> Value {
     ])
 }
 
+/// Who checks and judges goes by what was promised and what is there, not by what the builder says of it.
+fn hears_builders(purpose: Purpose) -> bool {
+    matches!(purpose.role(), Role::Builder | Role::Reasoner)
+}
+
 /// Open tasks first: they are what is worked on, and the last to be left out.
-fn plan(tasks: &[Task]) -> Vec<Value> {
+fn plan(tasks: &[Task], with_notes: bool) -> Vec<Value> {
     let open = tasks.iter().filter(|task| task.is_open()).map(|task| {
         object([
             ("id", json!(task.id)),
@@ -183,6 +193,7 @@ fn plan(tasks: &[Task]) -> Vec<Value> {
             ("description", json!(task.description)),
             ("acceptance", json!(task.acceptance)),
             ("epic", json!(task.epic.map(number))),
+            ("completion_notes", json!(with_notes.then(|| super::middle(&task.notes, NOTES)))),
         ])
     });
     open.chain(settled).collect()
@@ -236,19 +247,6 @@ fn whole_task(task: &Task) -> Value {
     ])
 }
 
-fn last_attempt(task: &Task) -> Option<Value> {
-    let says = task.retries > 0 || !task.notes.is_empty();
-    says.then(|| {
-        object([
-            ("id", json!(task.id)),
-            ("failed_attempts", json!(task.retries)),
-            ("notes", json!(task.notes)),
-            ("files_created", json!(task.files_created)),
-            ("files_modified", json!(task.files_modified)),
-        ])
-    })
-}
-
 fn verification(one: &Verification) -> Value {
     json!({
         "category": one.category,
@@ -282,7 +280,7 @@ fn failing<'a>(value: &'a ValueState, subject: Option<&'a str>) -> impl Iterator
 }
 
 /// How it failed the last time, whole, and before that, in short.
-fn failure(one: &Verification, texts: &dyn Texts) -> Value {
+fn failure(value: &ValueState, one: &Verification, texts: &dyn Texts) -> Value {
     let recent = last(&one.failures, ATTEMPTS);
     let earlier = recent.iter().rev().skip(1).rev();
     let earlier: Vec<Value> =
@@ -298,6 +296,9 @@ fn failure(one: &Verification, texts: &dyn Texts) -> Value {
         ("fix_attempts", json!(one.fix_attempts)),
         ("end", json!(newest.map(|failure| &failure.end))),
         ("output", json!(output)),
+        ("broke_after", json!(one.broken_by)),
+        ("diff_of_what_broke_it", json!(attempts::diff_of(value, one.broken_by.as_ref(), texts))),
+        ("dispute", json!(one.dispute.as_ref().map(attempts::dispute))),
         ("earlier", json!(earlier)),
     ])
 }
@@ -311,21 +312,6 @@ fn research(value: &ValueState, subject: Option<&str>) -> Vec<Value> {
     };
     let briefs: Vec<_> = value.research.iter().filter(of_use).collect();
     last(&briefs, BRIEFS).iter().map(|brief| as_json(*brief)).collect()
-}
-
-/// Fixes for these verifications that did not help.
-fn tried(value: &ValueState, subject: Option<&str>) -> Vec<Value> {
-    let asked = subject.map(ids);
-    let in_vain = value.log.iter().filter(|record| match (&record.action, record.outcome) {
-        (Action::Fix { verifications }, Outcome::NoProgress | Outcome::Failed | Outcome::Neutral) => {
-            asked.as_ref().is_none_or(|ids| verifications.iter().any(|id| ids.contains(id.as_str())))
-        }
-        _ => false,
-    });
-    let mut lines: Vec<Value> =
-        last(&in_vain.collect::<Vec<_>>(), TRIED).iter().map(|record| log_line(record)).collect();
-    lines.extend(last(&value.undone_causes, TRIED).iter().map(|cause| json!({"undone": cause})));
-    lines
 }
 
 fn value_history(value: &ValueState) -> Vec<Value> {
@@ -345,7 +331,7 @@ fn value_history(value: &ValueState) -> Vec<Value> {
     lines.collect()
 }
 
-fn log_line(record: &StepRecord) -> Value {
+pub(super) fn log_line(record: &StepRecord) -> Value {
     json!({
         "action": record.action.to_string(),
         "detail": record.detail,

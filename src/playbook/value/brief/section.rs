@@ -21,6 +21,7 @@ pub enum Section {
     NotFound,
     Services,
     Verifications,
+    Disputed,
     Causes,
     Failures,
     Research,
@@ -53,6 +54,7 @@ impl Section {
             Self::NotFound => "NOT_FOUND",
             Self::Services => "SERVICES",
             Self::Verifications => "VERIFICATIONS",
+            Self::Disputed => "DISPUTED",
             Self::Causes => "CAUSES",
             Self::Failures => "FAILURES",
             Self::Research => "RESEARCH",
@@ -77,9 +79,11 @@ impl Section {
             Self::Task => 12 * KIB,
             Self::Failures => 10 * KIB,
             Self::Context | Self::Answers | Self::Issues | Self::Critique | Self::Research | Self::Causes => 8 * KIB,
+            Self::Disputed | Self::LastAttempt => 8 * KIB,
             Self::Epics | Self::Verifications | Self::ValueHistory => 6 * KIB,
-            Self::NotFound | Self::Services | Self::Progress | Self::LastAttempt => 4 * KIB,
-            Self::Tried | Self::Monitor | Self::Strategy | Self::Checkpoints | Self::Review => 2 * KIB,
+            Self::NotFound | Self::Services | Self::Progress => 4 * KIB,
+            Self::Tried => 6 * KIB,
+            Self::Monitor | Self::Strategy | Self::Checkpoints | Self::Review => 2 * KIB,
             Self::Limits => KIB,
         }
     }
@@ -113,7 +117,9 @@ pub const fn of(purpose: Purpose) -> &'static [Section] {
         Purpose::Preflight => &[Context, Answers, Plan, NotFound],
         Purpose::Execute => &[Vision, Prd, Context, Answers, Plan, Task, LastAttempt, Strategy],
         // What the builder said about its own work is not there: checks come from what was promised.
-        Purpose::GenerateVerifications => &[Vision, Prd, Context, Answers, Epics, Plan, Verifications, Strategy],
+        Purpose::GenerateVerifications => {
+            &[Vision, Prd, Context, Answers, Epics, Plan, Verifications, Disputed, Strategy]
+        }
         Purpose::Triage => &[Verifications, Failures],
         Purpose::Fix => &[Context, Verifications, Causes, Failures, Research, Tried, Strategy],
         Purpose::ServiceFix => &[Context, Services],

@@ -9,6 +9,7 @@ use super::*;
 use crate::machine::event::{DecisionAnswered, DecisionAsked};
 use crate::model::decimal::Exact;
 use crate::model::decision::{Answer, DecisionId, Request};
+use crate::model::ids::Role;
 use crate::model::purpose::Tool;
 use crate::model::value::tools::{Discovery, ResearchReport, StrategyChange, Structured};
 use crate::model::value::verification::MAX_FAILURES;
@@ -376,13 +377,17 @@ fn the_exit_gate_looks_afresh() {
 }
 
 #[test]
-fn only_the_one_who_tries_again_reads_what_a_builder_wrote() {
+fn who_builds_and_plans_reads_what_a_builder_wrote_and_who_checks_and_judges_does_not() {
     let (sim, stored) = rich(0);
     let told: Vec<Purpose> = Purpose::ALL
         .into_iter()
         .filter(|purpose| message(&sim.run, *purpose, subject(*purpose), &stored).contains(BUILDER_NOTES))
         .collect();
-    assert_eq!(told, [Purpose::Execute, Purpose::InteractivePause]);
+    let with_plan = |purpose: &Purpose| super::labels(*purpose).any(|label| label == "PLAN");
+    let builds = |purpose: &Purpose| matches!(purpose.role(), Role::Builder | Role::Reasoner);
+    let tries_again = |purpose: &Purpose| *purpose == Purpose::InteractivePause;
+    let expected = Purpose::ALL.into_iter().filter(|one| (builds(one) && with_plan(one)) || tries_again(one));
+    assert_eq!(told, expected.collect::<Vec<_>>());
 }
 
 #[test]

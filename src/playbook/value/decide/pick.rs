@@ -34,9 +34,11 @@ pub fn is_ready(run: &RunState, task: &Task) -> bool {
 pub fn next(run: &RunState) -> Option<&Task> {
     let ready = waiting(run).filter(|task| is_ready(run, task));
     ready.min_by_key(|task| {
+        // What was done and is broken is mended before more is built on it.
+        let whole = task.broken_by.is_none();
         let unblocks = dependents(&run.value().tasks, &task.id);
         // `min_by_key` keeps the first of equals: the order in which they were made.
-        (rank(task.source), std::cmp::Reverse(unblocks), phase_order(&run.value().tasks, task.phase.as_deref()))
+        (whole, rank(task.source), std::cmp::Reverse(unblocks), phase_order(&run.value().tasks, task.phase.as_deref()))
     })
 }
 
@@ -47,7 +49,7 @@ const fn rank(source: TaskSource) -> u8 {
         TaskSource::Vrc => 2,
         TaskSource::CourseCorrection => 3,
         TaskSource::Plan | TaskSource::Gate => 4,
-        TaskSource::PlanHealth | TaskSource::Coherence => 5,
+        TaskSource::PlanHealth | TaskSource::Coherence | TaskSource::Qc => 5,
     }
 }
 

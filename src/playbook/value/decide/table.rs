@@ -8,6 +8,7 @@ use crate::model::value::{
     Action, Outcome, Recommendation, Task, TaskStatus, Verification, VerificationStatus, VrcMode,
 };
 use crate::playbook::value::event::EpicStatus;
+use crate::playbook::value::state::StepRecord;
 
 use super::history::{self, is_correction};
 use super::{NextStep, pick};
@@ -25,11 +26,12 @@ const GOOD_VALUE: (i128, i128) = (9, 10);
 type Row = fn(&RunState) -> Option<NextStep>;
 
 /// The rows in their order, with the names they have in the design.
-const ROWS: [(&str, Row); 15] = [
+const ROWS: [(&str, Row); 16] = [
     ("P0", interrupted_pause),
     ("P1", services),
     ("P2", stuck),
     ("P2b", advised),
+    ("P2c", disputed),
     ("P3", generation),
     ("P4", failing),
     ("P5", person),
@@ -68,12 +70,33 @@ pub fn gate(run: &RunState, why: String) -> NextStep {
     let (attempts, most) = (run.value().exit_gate_attempts, run.value_settings().max_exit_gate_attempts);
     let last = history::last(run, |action| *action == Action::ExitGate);
     let moved = history::decisions_after(run, last).any(|record| history::moved(record.outcome));
+    if let Some(verdict) = idle_gate(run, last) {
+        return verdict;
+    }
     match keeps_shut(run) {
         Some(shut) if last.is_some() && !moved => {
             NextStep::GiveUp(format!("the exit gate failed in attempt {attempts} of {most}, and {shut}"))
         }
         Some(_) | None => NextStep::Step(Action::ExitGate, format!("{why}; attempt {} of {most}", attempts + 1)),
     }
+}
+
+/// Nothing was done since a judge said what he misses, and nothing he named became work: once the course is corrected
+/// for it, then the run ends. A gate whose judges broke off says nothing of the work, and is tried again.
+fn idle_gate(run: &RunState, last: Option<u32>) -> Option<NextStep> {
+    let last = last.filter(|_| !run.began_before_recovery() && !run.value().gate_unjudged)?;
+    // One that was passed and not certified has to be shown again.
+    let failed = |record: &&StepRecord| record.step == last && record.outcome != Outcome::Passed;
+    run.value().log.iter().rev().find(failed)?;
+    // What a person said is for the next agents, too.
+    let worked = |record: &StepRecord| history::moved(record.outcome) || record.action == Action::InteractivePause;
+    if keeps_shut(run).is_some() || history::decisions_after(run, Some(last)).any(worked) {
+        return None;
+    }
+    let corrected = history::decisions_after(run, Some(last)).any(|record| is_correction(&record.action));
+    let attempts = run.value().exit_gate_attempts;
+    let why = format!("the exit gate failed in attempt {attempts}, and nothing was done since");
+    Some(if corrected || super::nearly_spent(run) { NextStep::GiveUp(why) } else { correct(run, why) })
 }
 
 /// What no exit gate can be passed with.
@@ -90,9 +113,7 @@ fn keeps_shut(run: &RunState) -> Option<String> {
 // P0. A pause that a limit cut goes on. Once: after that the other rows have their say.
 fn interrupted_pause(run: &RunState) -> Option<NextStep> {
     let mut latest = history::decisions(run).rev();
-    let cut = |record: &crate::playbook::value::state::StepRecord| {
-        record.action == Action::InteractivePause && record.outcome != Outcome::Neutral
-    };
+    let cut = |record: &StepRecord| record.action == Action::InteractivePause && record.outcome != Outcome::Neutral;
     let again = latest.next().is_some_and(cut) && !latest.next().is_some_and(cut);
     let task = waits_for_person(run).filter(|_| again)?;
     Some(NextStep::Step(Action::InteractivePause, format!("the pause for task {} was interrupted", task.id)))
@@ -140,12 +161,19 @@ fn advised(run: &RunState) -> Option<NextStep> {
     })
 }
 
+// P2c. A check is said to be wrong by whoever works against it: its author looks at it. Bounded: once for each check.
+fn disputed(run: &RunState) -> Option<NextStep> {
+    let disputed = run.value().disputed();
+    let names = disputed.join(", ");
+    (!disputed.is_empty()).then(|| NextStep::Step(Action::GenerateQc, format!("said to be wrong: {names}")))
+}
+
 // P3. No checks to prove anything with. Bounded by `max_qc_generations`; an attempt that brought none is repeated only
 // after another task is done, or when nothing else is left to do.
 fn generation(run: &RunState) -> Option<NextStep> {
     let settings = run.value_settings();
     let made = |action: &Action| *action == Action::GenerateQc;
-    let attempts = history::count(run, made);
+    let attempts = history::count(run, made).saturating_sub(run.value().regenerations);
     if attempts >= settings.max_qc_generations || run.value().tasks_with(TaskStatus::Done).next().is_none() {
         return None;
     }
@@ -278,6 +306,9 @@ fn evaluation(run: &RunState) -> Option<NextStep> {
     if u32::try_from(fruitless).unwrap_or(u32::MAX) >= settings.max_fruitless_evals {
         return None;
     }
+    if found_nothing(run) {
+        return None;
+    }
     let why = if done > 0 && done >= settings.critical_eval_interval {
         format!("{done} tasks were done since the last evaluation")
     } else if all_pass(run) && !value_is_good(run) {
@@ -286,6 +317,16 @@ fn evaluation(run: &RunState) -> Option<NextStep> {
         return None;
     };
     Some(NextStep::Step(Action::CriticalEval, why))
+}
+
+/// Did the latest evaluation bring nothing, and did nothing move since? Looking again would see the same.
+fn found_nothing(run: &RunState) -> bool {
+    let Some(last) = run.value().log.iter().rev().find(|record| record.action == Action::CriticalEval) else {
+        return false;
+    };
+    let moved = history::decisions_after(run, Some(last.step)).any(|record| history::moved(record.outcome))
+        || history::done_after(run, Some(last.step)) > 0;
+    last.outcome == Outcome::Neutral && !moved && !run.began_before_recovery()
 }
 
 /// By the latest value check, whatever earlier ones said.

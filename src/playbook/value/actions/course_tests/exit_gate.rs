@@ -1,12 +1,12 @@
 //! EXIT_GATE: every way it stays shut, and the one way it opens.
 
 use super::*;
-use crate::machine::event::Probe;
+use crate::machine::event::{Phase, Probe};
 use crate::model::criterion::{Criterion, Proof};
 use crate::model::purpose::Purpose;
 use crate::model::value::{Outcome, TaskSource, VerificationStatus as Status};
 use crate::playbook::value::event::StepFinished;
-use crate::playbook::value::testing::LOOP;
+use crate::playbook::value::testing::{LOOP, result};
 
 fn ready() -> Sim {
     let mut sim = Sim::working();
@@ -27,6 +27,13 @@ fn sweep(sim: &mut Sim, failing: &[&str]) {
     for id in all {
         let passes = !failing.contains(&id.as_str());
         sim.probe(Probe::Verification(id), passes);
+    }
+    // What had passed is run again, and fails again.
+    while let Todo::Effect(Effect::RunProbesAgain(nth, doubted)) = sim.todo() {
+        let step = sim.run.value().step.as_ref().unwrap().number;
+        for probe in doubted {
+            sim.probed(Phase::StepAgain(step, nth), probe, result(false));
+        }
     }
 }
 
@@ -185,21 +192,29 @@ fn gaps() -> serde_json::Value {
 }
 
 #[test]
-fn gaps_become_tasks_on_the_first_attempt_only() {
+fn gaps_become_tasks_on_each_attempt_the_same_one_twice() {
     let mut sim = ready();
     judged(&mut sim, vrc("0.5", "CONTINUE", gaps()));
     let made: Vec<_> = tasks_like(&sim, "EG-").iter().map(|task| (task.id.clone(), task.source)).collect();
-    assert_eq!(made.len(), 2, "{made:?}");
+    assert_eq!(made.len(), 3, "all but polish, whether or not the judge says how: {made:?}");
     assert_eq!(made[0], ("EG-1-g1".to_owned(), TaskSource::ExitGate));
     let help = sim.run.value().task("EG-1-g1").unwrap();
     assert_eq!(help.acceptance, "Gap 'g1' resolved: no help");
-    // The second attempt finds as much again and makes nothing of it.
-    for task in &mut sim.run.value_mut().tasks {
-        task.status = TaskStatus::Done;
+    // The second attempt finds as much again; the third one would only feed itself.
+    for most in [6, 6] {
+        for task in &mut sim.run.value_mut().tasks {
+            task.status = TaskStatus::Done;
+        }
+        is_shut(&judged(&mut sim, vrc("0.5", "CONTINUE", gaps())), "CONTINUE");
+        assert_eq!(tasks_like(&sim, "EG-").len(), most);
     }
-    is_shut(&judged(&mut sim, vrc("0.5", "CONTINUE", gaps())), "CONTINUE");
-    assert_eq!(tasks_like(&sim, "EG-").len(), 2);
-    assert_eq!(sim.run.value().exit_gate_attempts, 2);
+    assert_eq!(sim.run.value().exit_gate_attempts, 3);
+    // Runs from before made tasks on the first attempt alone.
+    let mut older = ready();
+    older.run.started.reducer_version = 6;
+    older.run.value_mut().exit_gate_attempts = 1;
+    judged(&mut older, vrc("0.5", "CONTINUE", gaps()));
+    assert_eq!(tasks_like(&older, "EG-").len(), 0);
 }
 
 #[test]

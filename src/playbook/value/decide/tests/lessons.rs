@@ -167,8 +167,12 @@ fn an_evaluator_that_never_says_ready_has_a_limit_and_no_safety_valve_is_a_succe
         sim.next_iteration();
         assert_eq!(chosen(&sim), "EXIT_GATE");
         sim.step(Action::ExitGate, Outcome::Failed);
+        sim.next_iteration();
+        if sim.run.value().exit_gate_attempts < 3 {
+            assert_eq!(chosen(&sim), "COURSE_CORRECT", "no second attempt without work in between");
+            sim.step(Action::CourseCorrect, Outcome::Progress);
+        }
     }
-    sim.next_iteration();
     assert_eq!(chosen(&sim), "halt");
     assert!(why(&sim).contains("max_exit_gate_attempts"));
     assert_eq!(sim.run.value().exit_gate_passed, None);
@@ -179,13 +183,33 @@ fn evaluations_that_find_nothing_come_to_an_end() {
     let mut sim = unattended("value: { max_fruitless_evals: 2 }");
     sim.verification("unit/a", VerificationStatus::Passed);
     done(&mut sim, "T1");
-    for _ in 0..2 {
-        assert_eq!(table::choose(&sim.run).0, "P8");
-        sim.step(Action::CriticalEval, Outcome::Neutral);
-    }
-    assert_eq!(table::choose(&sim.run).0, "P9");
+    assert_eq!(table::choose(&sim.run).0, "P8");
+    sim.step(Action::CriticalEval, Outcome::Neutral);
+    assert_eq!(table::choose(&sim.run).0, "P9", "looking again would find the same");
     done(&mut sim, "T2");
-    assert_eq!(table::choose(&sim.run).0, "P8", "there is something new to look at");
+    for _ in 0..2 {
+        assert_eq!(table::choose(&sim.run).0, "P8", "there is something new to look at");
+        sim.step(Action::CriticalEval, Outcome::NoProgress);
+    }
+    assert_eq!(table::choose(&sim.run).0, "P9", "an evaluator that never reports has a limit");
+}
+
+#[test]
+fn a_gate_that_failed_is_not_tried_again_where_a_correction_changed_nothing() {
+    let mut sim = unattended("");
+    sim.verification("unit/a", VerificationStatus::Passed);
+    done(&mut sim, "T1");
+    sim.value(VrcMode::Full, "0.95", Recommendation::Continue);
+    sim.step(Action::ExitGate, Outcome::Failed);
+    sim.next_iteration();
+    assert_eq!(chosen(&sim), "COURSE_CORRECT");
+    sim.step(Action::CourseCorrect, Outcome::NoProgress);
+    sim.next_iteration();
+    assert_eq!(chosen(&sim), "halt");
+    assert!(why(&sim).contains("nothing was done since"), "{}", why(&sim));
+    // A judge that broke off said nothing of the work: the gate is tried again.
+    sim.run.value_mut().gate_unjudged = true;
+    assert_eq!(chosen(&sim), "EXIT_GATE");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! One case for each row of the table, and the order in which tasks are picked.
 
 use super::*;
-use crate::model::value::{Recommendation, TaskSource, VrcMode};
+use crate::model::value::{Dispute, Recommendation, TaskSource, VrcMode};
 use crate::playbook::value::decide::{pick, table};
 use crate::playbook::value::event::{EpicPut, EpicStatus};
 
@@ -52,6 +52,12 @@ fn cases() -> Vec<(&'static str, &'static str, Sim)> {
         sim.value(VrcMode::Full, "0.2", Recommendation::Descope);
     };
     case("P2b", "COURSE_CORRECT", advised, "");
+    let disputed: fn(&mut Sim) = |sim| {
+        failing(sim, "unit/a", 1, false, false);
+        let dispute = Dispute { step: 1, reason: "it asks for the wrong thing".into(), settled: None };
+        sim.run.value_mut().verifications.get_mut("unit/a").unwrap().dispute = Some(dispute);
+    };
+    case("P2c", "GENERATE_QC", disputed, "");
     let unproven: fn(&mut Sim) = |sim| {
         done(sim, "T1");
         sim.task("T2", TaskStatus::Pending, &[]);
