@@ -4,6 +4,7 @@ use crate::engine::error::code;
 use crate::evidence::report;
 use crate::machine::event::Signal;
 use crate::machine::guards;
+use crate::machine::halt::ended_at;
 use crate::machine::integrity;
 use crate::machine::run::RunState;
 use crate::machine::words;
@@ -75,6 +76,10 @@ pub fn summary(state: &RunState) -> Vec<String> {
     ));
     if halted.status == ExitStatus::ExitBlocked {
         lines.extend(report::next_actions(halted).into_iter().map(|action| format!("  next: {action}")));
+    }
+    if let Some(end) = ended_at(state) {
+        let dimension = end.dimension;
+        lines.push(format!("  next: `nightloop resume --raise {dimension}=...` goes on with more than {}.", end.limit));
     }
     if halted.status == ExitStatus::ExitNeedInfo {
         lines.push("  next: add what is missing to loop.yaml, then `nightloop run` again.".to_owned());

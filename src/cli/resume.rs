@@ -9,7 +9,10 @@ use crate::engine::places::StateRoot;
 use crate::engine::recorded;
 use crate::engine::seal;
 use crate::engine::session::Again;
+use crate::machine::event::RunHalted;
+use crate::machine::halt::ended_at;
 use crate::machine::run::RunState;
+use crate::model::budget::Dimension;
 use crate::model::ids::RunId;
 use crate::model::stop::StopReason;
 
@@ -37,6 +40,9 @@ pub struct Options {
     /// Continue although the journal is not the anchored one, or its anchors are missing.
     #[arg(long)]
     unanchored: bool,
+    /// Raise a limit, so that a run that ended at it goes on: `total_tool_calls=4000`. May be given several times.
+    #[arg(long, value_name = "LIMIT=VALUE", value_parser = raise)]
+    raise: Vec<(Dimension, String)>,
     /// Record what follows, to a new file or at the end of an existing cassette.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -52,18 +58,27 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
         text::line(note);
     }
     let state = recorded::read_state(&root, &selected.run)?;
-    if !may_go_on(&state) {
+    if !may_go_on(&state, !options.raise.is_empty()) {
         return complete(&root, &selected.run, &state, format, options.unanchored);
     }
-    let again = Again { insist: options.insist, unanchored: options.unanchored };
+    let again = Again { insist: options.insist, unanchored: options.unanchored, raise: options.raise.clone() };
     let wanted = Wanted::Again { run: selected.run.clone(), again };
     let manner = Manner::of(options.headless, options.json, options.detach);
     run::start(wanted, manner, &options.look, true, run::means(run::record(options.record.as_deref(), true)?))
 }
 
-/// Only a stop signal leaves something to go on with.
-fn may_go_on(state: &RunState) -> bool {
-    state.halt.as_ref().is_none_or(|halted| halted.stop_reason == StopReason::BackpressureSignal)
+/// A limit and its new value.
+fn raise(text: &str) -> Result<(Dimension, String), String> {
+    let (name, to) = text.split_once('=').ok_or("give a limit and its new value, for example total_tool_calls=4000")?;
+    let names = || Dimension::ALL.map(Dimension::name).join(", ");
+    let dimension = Dimension::parse(name.trim()).ok_or_else(|| format!("`{name}` is no limit: use {}", names()))?;
+    Ok((dimension, to.trim().to_owned()))
+}
+
+/// A stop signal leaves something to go on with, and a limit once it is raised.
+fn may_go_on(state: &RunState, raises: bool) -> bool {
+    let stopped = |halted: &RunHalted| halted.stop_reason == StopReason::BackpressureSignal;
+    state.halt.as_ref().is_none_or(stopped) || (raises && ended_at(state).is_some())
 }
 
 /// The run is over. If the engine died before it could seal, that is made up for.

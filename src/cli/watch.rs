@@ -182,7 +182,7 @@ impl Host for Hosting {
             Wanted::New { workspace, declaration } => {
                 Some(Wanted::New { workspace: workspace.clone(), declaration: declaration.clone() })
             }
-            Wanted::Again { run, again } => Some(Wanted::Again { run: run.clone(), again: *again }),
+            Wanted::Again { run, again } => Some(Wanted::Again { run: run.clone(), again: again.clone() }),
         };
         let hosted = host::host(&self.root, wanted, self.means.clone())?;
         self.wanted = None;

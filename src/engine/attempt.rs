@@ -67,7 +67,8 @@ impl Attempt {
         cx.record(self.failed(failure, owed, after.wait_millis(), Some(facts))).await?;
         match after {
             AfterFailure::Retry { after_ms } if after_ms > 0 => cx.wait_out(Duration::from_millis(after_ms)).await,
-            AfterFailure::Retry { .. } | AfterFailure::Ask | AfterFailure::Stop(_) | AfterFailure::GiveUp => Ok(()),
+            AfterFailure::Retry { .. } | AfterFailure::Ask | AfterFailure::Stop(_) => Ok(()),
+            AfterFailure::HandOver | AfterFailure::GiveUp => Ok(()),
         }
     }
 

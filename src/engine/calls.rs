@@ -9,9 +9,8 @@ use serde_json::{Value, json};
 
 use crate::agent::message::has_open_server_tool;
 use crate::machine::call::CallTodo;
-use crate::machine::event::{
-    AgentEnd, AgentFinished, AgentStarted, ConversationExtended, ExtendedBecause, SteerDelivered, Text,
-};
+use crate::machine::event::{AgentStarted, ConversationExtended, ExtendedBecause, SteerDelivered, Text};
+use crate::model::call_limits::{CallBounds, CallLimits, Window};
 use crate::model::decision::DecisionId;
 use crate::model::ids::Role;
 use crate::model::purpose::{Purpose, Tool};
@@ -20,7 +19,8 @@ use super::backends::Agents;
 use super::context::Context;
 use super::conversation::{self, Messages};
 use super::error::EngineError;
-use super::{asking, opening, program, tools, value, waiting};
+use super::trees::Trees;
+use super::{asking, handover, opening, program, tools, value, waiting};
 
 /// The agents, and what is remembered of the open call.
 pub(super) struct Calls {
@@ -47,7 +47,7 @@ impl Calls {
         start(cx, &self.agents, purpose, paraphrase, subject).await
     }
 
-    pub async fn go_on(&mut self, cx: &mut Context<'_>, todo: CallTodo) -> Result<(), EngineError> {
+    pub async fn go_on(&mut self, cx: &mut Context<'_>, trees: &mut Trees, todo: CallTodo) -> Result<(), EngineError> {
         match todo {
             CallTodo::Ask => self.ask(cx).await,
             CallTodo::RunTool(tool_use) => tools::run(cx, tool_use).await,
@@ -55,7 +55,12 @@ impl Calls {
             CallTodo::ReturnResults => return_results(cx).await,
             CallTodo::Remind(why) => remind(cx, why).await,
             CallTodo::Escalate(problem) => tools::escalate(cx, problem).await,
-            CallTodo::End(end) => self::end(cx, end).await,
+            CallTodo::AskHandover(reason) => handover::ask(cx, trees, reason).await,
+            CallTodo::HandOver(reason) => {
+                self.messages.clear();
+                handover::hand_over(cx, trees, reason).await
+            }
+            CallTodo::End(end) => handover::end(cx, trees, end).await,
         }
     }
 
@@ -108,12 +113,17 @@ async fn start(
     let system = agents.prompts().render(purpose, &cx.state().criteria)?;
     let own_prompt = agents.prompts().replaced().any(|name| name == purpose.name());
     let mut content = opening::message(cx, purpose, paraphrase, subject.as_deref(), own_prompt)?;
+    if let Some(left) = cx.state().left_over(purpose, subject.as_deref()) {
+        content.push('\n');
+        content.push_str(&handover::left_over(cx, &left)?);
+    }
     let words = words(cx, role);
     if let Some((text, _)) = &words {
         content.push('\n');
         content.push_str(text);
     }
     let message = json!({"role": "user", "content": content});
+    let bounds = bounds(cx, agents, role, &name);
     let started = AgentStarted {
         call: cx.state().next_call_key(purpose, paraphrase),
         role,
@@ -126,29 +136,50 @@ async fn start(
         tools: cx.blobs().put(tools.as_bytes())?,
         message: cx.blobs().put(message.to_string().as_bytes())?,
         paraphrase,
+        bounds: Some(bounds),
     };
     let call = started.call.clone();
     cx.record(started).await?;
     delivered(cx, words, call).await
 }
 
-async fn end(cx: &mut Context<'_>, end: AgentEnd) -> Result<(), EngineError> {
-    let call = cx.call()?;
-    let finished = AgentFinished { call: call.started.call.clone(), role: call.role(), end };
-    cx.record(finished).await
+/// How much a call of this role by this agent may use.
+fn bounds(cx: &Context<'_>, agents: &Agents, role: Role, name: &str) -> CallBounds {
+    let declared = cx.state().loop_file();
+    let by_agent = declared.agents.get(name).and_then(|(_, agent)| agent.limits.as_ref());
+    let window = match agents.get(name) {
+        Some(agent) => agent.setup.context.map_or(Window::Unknown, Window::Known),
+        None => Window::Own,
+    };
+    CallLimits::in_force(role, declared.limits.get(&role), by_agent, window)
 }
 
-async fn return_results(cx: &mut Context<'_>) -> Result<(), EngineError> {
-    let call = cx.call()?;
-    let key = call.started.call.clone();
+/// The results of the tool calls of the latest reply, as blocks of a message.
+pub(super) fn results(cx: &Context<'_>) -> Result<Vec<Value>, EngineError> {
     let mut content = Vec::new();
-    for (tool_use, text, is_error) in call.results() {
+    for (tool_use, text, is_error) in cx.call()?.results() {
         let text = match text {
             Text::Inline(text) => text.clone(),
             Text::Blob(digest) => String::from_utf8_lossy(&cx.blobs().get(digest)?).into_owned(),
         };
         content.push(json!({"type": "tool_result", "tool_use_id": tool_use.id, "content": text, "is_error": is_error}));
     }
+    Ok(content)
+}
+
+/// The text of a message's content: a string, or its text blocks.
+pub(super) fn words_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n"),
+        _ => String::new(),
+    }
+}
+
+async fn return_results(cx: &mut Context<'_>) -> Result<(), EngineError> {
+    let call = cx.call()?;
+    let key = call.started.call.clone();
+    let mut content = results(cx)?;
     // While the server's own tool is open, nothing but results may follow: the words wait for the next message.
     let reply = call.reply.as_ref().map(|reply| cx.blobs().get(&reply.message)).transpose()?;
     let open = reply.is_some_and(|message| has_open_server_tool(&String::from_utf8_lossy(&message)));
@@ -190,7 +221,7 @@ async fn remind(cx: &mut Context<'_>, why: ExtendedBecause) -> Result<(), Engine
     let call = cx.call()?;
     let text = match why {
         ExtendedBecause::EmptyReply => "Please go on.".to_owned(),
-        ExtendedBecause::ReportMissing | ExtendedBecause::ToolResults => {
+        ExtendedBecause::ReportMissing | ExtendedBecause::ToolResults | ExtendedBecause::Handover => {
             let tool = call.closing_tool().map_or("its tool", Tool::name);
             format!("Your part is not finished: hand in your report with `{tool}` now.")
         }
@@ -201,5 +232,5 @@ async fn remind(cx: &mut Context<'_>, why: ExtendedBecause) -> Result<(), Engine
 
 async fn extend(cx: &mut Context<'_>, call: String, message: Value, why: ExtendedBecause) -> Result<(), EngineError> {
     let message = cx.blobs().put(message.to_string().as_bytes())?;
-    cx.record(ConversationExtended { call, message, why }).await
+    cx.record(ConversationExtended { call, message, why, handover: None }).await
 }

@@ -141,7 +141,7 @@ impl<'a> Driver<'a> {
                 }
             }
             Todo::Effect(effect) => self.make(effect).await,
-            Todo::Call(todo) => self.calls.go_on(cx, todo).await,
+            Todo::Call(todo) => self.calls.go_on(cx, &mut self.trees, todo).await,
             Todo::CompareGuards => guards::compare(cx, &mut self.trees).await,
             Todo::CollectArtifacts => self.trees.collect(cx, &mut self.evidence.mended).await,
             Todo::CollectPartial => self.trees.collect_partial(cx).await,

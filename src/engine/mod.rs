@@ -29,6 +29,7 @@ mod excerpt;
 pub mod genesis;
 mod git;
 mod guards;
+mod handover;
 pub mod host;
 pub mod hub;
 mod items;

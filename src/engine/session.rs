@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::journal::{self, Anchors, Blobs, JournalError, RunDir, RunLock, SystemClock, Tail, Writer, WriterOptions};
-use crate::machine::event::{Event, REDUCER_VERSION, RunResumed, RunStarted};
+use crate::machine::event::{BudgetRaised, Event, REDUCER_VERSION, RunResumed, RunStarted};
 use crate::machine::fold;
 use crate::machine::legal;
 use crate::machine::run::RunState;
-use crate::model::budget;
+use crate::model::budget::Dimension;
 use crate::model::decision::{Mode, Patience};
 use crate::model::digest::Digest;
 use crate::model::ids::RunId;
@@ -48,12 +48,14 @@ pub struct Session {
 }
 
 /// What a person said about going on with a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Again {
     /// Although several recoveries in a row got nowhere.
     pub insist: bool,
     /// Although the journal is not the one that was anchored.
     pub unanchored: bool,
+    /// Limits that go up: which, and to what.
+    pub raise: Vec<(Dimension, String)>,
 }
 
 /// Is anybody expected to answer?
@@ -174,6 +176,7 @@ pub struct Reopened {
     found: Found,
     run_lock: RunLock,
     claim: Claim,
+    raise: Vec<(Dimension, String)>,
 }
 
 impl Reopened {
@@ -208,12 +211,13 @@ impl Reopened {
                     .to_owned(),
             });
         }
-        Ok(Self { root: root.clone(), run_dir, workspace, state, found, run_lock, claim })
+        let raise = again.raise;
+        Ok(Self { root: root.clone(), run_dir, workspace, state, found, run_lock, claim, raise })
     }
 
     /// Repairs a torn tail and records that the run goes on.
     pub fn go_on(self, attendance: Attendance) -> Result<Session, EngineError> {
-        let Self { root, run_dir, workspace, state, found, run_lock, claim } = self;
+        let Self { root, run_dir, workspace, state, found, run_lock, claim, raise } = self;
         let run = state.run().clone();
         let in_force = attendance.sandbox(state.loop_file())?;
         not_weaker(&state, &in_force)?;
@@ -231,6 +235,7 @@ impl Reopened {
             torn_bytes: recovered.torn.as_ref().map_or(0, |torn| torn.bytes),
             torn_sha256: recovered.torn.as_ref().map(|torn| torn.sha256),
             patience: attendance.patience(state.loop_file()),
+            raised: raised(&state, raise),
         };
         let event = Event::from(resumed);
         legal::legal(&state, &event).map_err(|why| EngineError::usage(why, "start a new run with `nightloop run`"))?;
@@ -252,6 +257,15 @@ impl Reopened {
         }
         Ok(session)
     }
+}
+
+/// The limits that the operator raises with the resume. What is not limited has nothing to be raised from.
+fn raised(state: &RunState, raise: Vec<(Dimension, String)>) -> Vec<BudgetRaised> {
+    let raised = raise.into_iter().map(|(dimension, to)| {
+        let from = state.limits.of(dimension).unwrap_or_default();
+        BudgetRaised { dimension, from, to, by: "operator".to_owned() }
+    });
+    raised.collect()
 }
 
 /// A loop without a file brings its Northstar, where the workspace has none. The workspace is ours by now.
@@ -366,7 +380,7 @@ fn run_started(
     remembered: Vec<String>,
     in_force: &InForce,
 ) -> RunStarted {
-    let budget = budget::effective(&declaration.file.budget, declaration.file.profile);
+    let budget = declaration.file.budget_in_force();
     let clamps = budget.clamps.iter().map(|c| format!("{} {} was raised to {}", c.limit, c.requested, c.used));
     let warnings = clamps.chain(in_force.warnings.iter().cloned()).chain(declaration.notes).collect();
     RunStarted {

@@ -176,6 +176,18 @@ impl Trees {
         cx.record(collected).await
     }
 
+    /// What differs now from the latest tree of the run, and the same as a diff. `None`: a stop came first.
+    pub async fn changed(&mut self, cx: &mut Context<'_>) -> Result<Option<(Vec<Change>, String)>, EngineError> {
+        let before = match &cx.state().tree {
+            Some(digest) => load(cx.blobs(), digest)?,
+            None => TreeSnapshot::default(),
+        };
+        let Some((after, _)) = self.snapshot(cx).await? else { return Ok(None) };
+        let Listed { changes, .. } = listed_changes(cx, &before, &after)?;
+        let patch = diff::patch(cx.run_dir().path(), cx.workspace(), &before, &changes);
+        Ok(Some((changes, cx.secrets().redact_known(&patch).into_owned())))
+    }
+
     /// What agents changed until a stop came. The stop is there already, so that nothing else can end this look: it
     /// ends itself.
     pub async fn collect_partial(&mut self, cx: &mut Context<'_>) -> Result<(), EngineError> {

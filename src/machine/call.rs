@@ -3,8 +3,11 @@
 //! Not here: sending, waiting, running tools. [`CallState::next`] says what comes next from the state
 //! alone, so that a conversation interrupted anywhere goes on from the same message.
 
+mod talk;
+
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::model::act::Act;
 use crate::model::digest::Digest;
 use crate::model::failure::FailureClass;
 use crate::model::ids::Role;
@@ -13,9 +16,11 @@ use crate::model::purpose::{Purpose, Tool};
 
 use super::event::AfterFailure;
 use super::event::{
-    AgentEnd, AgentStarted, CallEvent, ExtendedBecause, LlmResponded, ReplyMove, Text, ToolFinished, ToolOutcomeKind,
-    ToolUse, Usage,
+    AgentEnd, AgentStarted, CallEvent, ExtendedBecause, HandoverReason, LlmResponded, ReplyMove, Text, ToolFinished,
+    ToolOutcomeKind, ToolUse, Usage,
 };
+
+pub use talk::{LeftOver, Recent, Talk};
 
 /// Asked this often for a missing report, or for anything at all, then the agent's part is over.
 const MAX_REPORT_REMINDERS: u32 = 2;
@@ -30,6 +35,8 @@ const MAX_SAME: u32 = 4;
 pub const MAX_DENIED_IN_A_ROW: u32 = 3;
 /// Calls denied in one run, then every further one needs somebody to look.
 pub const MAX_DENIED: u64 = 20;
+/// Bytes of a text that are a token, about.
+const BYTES_PER_TOKEN: u64 = 4;
 /// The effect class of what changes nothing.
 const READ: &str = "read";
 
@@ -62,6 +69,12 @@ pub enum ToolPhase {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallState {
     pub started: AgentStarted,
+    /// The present conversation.
+    pub talk: Talk,
+    /// Conversations before the present one.
+    pub handovers: u32,
+    /// The latest tool calls of this conversation, the newest last.
+    pub recent: Vec<Recent>,
     /// All messages so far, as blobs, in order.
     pub messages: Vec<Digest>,
     /// Index of the next reply.
@@ -125,6 +138,10 @@ pub enum CallTodo {
     Remind(ExtendedBecause),
     /// Denied too often: a person has to say how to go on.
     Escalate(String),
+    /// The conversation ends for this reason: ask for a summary of it.
+    AskHandover(HandoverReason),
+    /// Go on in a fresh conversation.
+    HandOver(HandoverReason),
     End(AgentEnd),
 }
 
@@ -133,6 +150,9 @@ impl CallState {
         Self {
             messages: vec![started.message],
             started,
+            talk: Talk::default(),
+            handovers: 0,
+            recent: Vec::new(),
             turn: 0,
             attempts: 0,
             faults: 0,
@@ -187,15 +207,22 @@ impl CallState {
                 }
             }
             CallEvent::LlmResponded(reply) => self.take_reply(reply),
-            CallEvent::ToolIntended(intended) => self.set_phase(
-                &intended.id,
-                ToolPhase::Intended {
-                    effect: intended.effect.clone(),
-                    input: intended.input,
-                    rule: intended.rule.clone(),
-                },
-            ),
+            CallEvent::ToolIntended(intended) => {
+                self.note_tool(&intended.id, &intended.name, &intended.summary);
+                self.set_phase(
+                    &intended.id,
+                    ToolPhase::Intended {
+                        effect: intended.effect.clone(),
+                        input: intended.input,
+                        rule: intended.rule.clone(),
+                    },
+                );
+            }
             CallEvent::ToolFinished(finished) => {
+                self.talk.context = self.talk.context.saturating_add(finished.text.bytes() / BYTES_PER_TOKEN);
+                if let Some(recent) = self.recent.iter_mut().rev().find(|recent| recent.id == finished.id) {
+                    recent.ended = Some(finished.end());
+                }
                 self.note_outcome(&finished.id, finished.text.digest(), finished.is_error);
                 self.denied = if self.is_denial(finished) { self.denied + 1 } else { 0 };
                 let failed = self.is_failure(finished);
@@ -213,20 +240,45 @@ impl CallState {
                 self.reply = None;
                 self.tools.clear();
                 self.accepted.clear();
+                self.talk.asked = self.talk.asked.or(extended.handover);
                 match extended.why {
-                    ExtendedBecause::ToolResults => {}
+                    ExtendedBecause::ToolResults | ExtendedBecause::Handover => {}
                     ExtendedBecause::ReportMissing => self.reminders += 1,
                     ExtendedBecause::EmptyReply => self.nudges += 1,
                 }
             }
-            CallEvent::AgentStarted(_)
-            | CallEvent::AgentActed(_)
-            | CallEvent::AgentCalled(_)
-            | CallEvent::AgentFinished(_) => {}
+            CallEvent::ConversationHandedOver(handed) => self.begin_anew(handed.message),
+            CallEvent::AgentActed(acted) => {
+                for act in &acted.acts {
+                    if let Act::Called { id, tool, input } = act {
+                        self.note_tool(id, tool, input);
+                    }
+                }
+            }
+            CallEvent::AgentCalled(called) => {
+                self.note_tool(&called.id, &called.name, "");
+            }
+            CallEvent::AgentStarted(_) | CallEvent::AgentFinished(_) => {}
         }
     }
 
+    /// A fresh conversation with this first message; what was counted of the one before does not hold for it.
+    fn begin_anew(&mut self, message: Digest) {
+        let (started, turn, denied, used) = (self.started.clone(), self.turn, self.denied, self.used.clone());
+        let handovers = self.handovers.saturating_add(1);
+        *self = Self { turn, denied, used, handovers, messages: vec![message], ..Self::new(started) };
+    }
+
+    fn note_tool(&mut self, id: &str, name: &str, summary: &str) {
+        self.talk.tool_calls = self.talk.tool_calls.saturating_add(1);
+        talk::remember(&mut self.recent, id, name, summary);
+    }
+
     fn take_reply(&mut self, reply: &LlmResponded) {
+        self.talk.replies = self.talk.replies.saturating_add(1);
+        self.talk.answered = self.talk.asked.is_some();
+        self.talk.paused = reply.next == ReplyMove::SendBack;
+        self.talk.context = reply.usage.total();
         if reply.session.is_some() {
             self.session.clone_from(&reply.session);
         }

@@ -48,6 +48,10 @@ pub const FIRST_WITH_REPLAYS: u32 = 6;
 /// ([`RunState::began_before_recovery`](super::run::RunState::began_before_recovery)).
 pub const FIRST_WITH_RECOVERY: u32 = 7;
 
+/// From this version on what a limit cuts is gone on with: a step before the first iteration is begun again, an iteration
+/// keeps a share for the look at its value, and an end by a limit says which limit.
+pub const FIRST_WITH_CONTINUATIONS: u32 = 7;
+
 /// Whose word an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {

@@ -10,6 +10,7 @@ use crate::model::decision::{MAX_DECISIONS, Mode, Request};
 use crate::model::failure::{FailureClass, FailureFacts, delay};
 
 use super::event::{AfterFailure, BackpressureSeen, CallEvent, DecisionAsked, Event, LlmFailed, Signal};
+use super::handover;
 use super::run::RunState;
 
 /// Decides what follows.
@@ -36,6 +37,7 @@ pub fn decide(state: &RunState, class: FailureClass, facts: &FailureFacts) -> Af
         FailureClass::Transient | FailureClass::Crashed => {
             retry.unwrap_or(AfterFailure::Stop(Signal::DownstreamUnavailable))
         }
+        FailureClass::TooLarge if state.call.as_ref().is_some_and(handover::may_go_on) => AfterFailure::HandOver,
         FailureClass::TooLarge | FailureClass::Fatal => AfterFailure::GiveUp,
         FailureClass::PrefixMismatch | FailureClass::Cancelled => AfterFailure::Retry { after_ms: 0 },
     }
@@ -77,7 +79,7 @@ pub(super) fn follow_up(state: &RunState, event: &Event) -> Option<Event> {
         AfterFailure::Stop(signal) if state.backpressure.is_none() => {
             Some(BackpressureSeen { signal, detail: failed.message.clone() }.into())
         }
-        AfterFailure::Stop(_) | AfterFailure::Retry { .. } | AfterFailure::GiveUp => None,
+        AfterFailure::Stop(_) | AfterFailure::Retry { .. } | AfterFailure::HandOver | AfterFailure::GiveUp => None,
     }
 }
 

@@ -33,3 +33,9 @@ pub fn over_budget(state: &RunState, exhausted: budget::Exhausted) -> RunHalted 
     let detail = format!("{} reached: {} of {}", exhausted.dimension, exhausted.observed, exhausted.limit);
     RunHalted { exhausted: Some(exhausted), ..halt(state, ExitStatus::ExitBudgetExceeded, reason, detail) }
 }
+
+/// The limit that ended the run, where raising it lets the run go on.
+pub fn ended_at(state: &RunState) -> Option<&budget::Exhausted> {
+    let halted = state.halt.as_ref().filter(|halted| halted.status == ExitStatus::ExitBudgetExceeded)?;
+    halted.exhausted.as_ref()
+}

@@ -23,6 +23,7 @@ pub mod forbidden;
 pub mod gate;
 pub mod guards;
 pub mod halt;
+pub mod handover;
 pub mod integrity;
 pub mod iteration;
 pub mod ledger;

@@ -10,6 +10,7 @@ use super::claim;
 use super::event::{AgentEnd, Phase, Probe, Signal, TreePurpose};
 use super::gate;
 use super::guards;
+use super::handover;
 use super::iteration::Iteration;
 use super::replay::{metric_probes, replay_probes, replayed};
 use super::run::RunState;
@@ -124,11 +125,13 @@ fn next_in_call(state: &RunState) -> Option<Todo> {
             | CallTodo::RunTool(_)
             | CallTodo::ReturnResults
             | CallTodo::Remind(_)
+            | CallTodo::AskHandover(_)
+            | CallTodo::HandOver(_)
             | CallTodo::Escalate(_) => {
                 CallTodo::End(AgentEnd::Cut(format!("the budget for {} is used up", cut.exhausted.dimension)))
             }
         },
-        None => unless_denied(state, call.next()),
+        None => unless_denied(state, handover::instead(state, call, call.next())),
     };
     Some(Todo::Call(todo))
 }

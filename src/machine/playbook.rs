@@ -111,6 +111,10 @@ pub trait Playbook: Sync {
     fn open_step(&self, _run: &RunState) -> Option<u32> {
         None
     }
+    /// Does the open call have to leave the last share of the iteration's limits to what closes the iteration?
+    fn keeps_a_reserve(&self, _run: &RunState) -> bool {
+        false
+    }
     /// The key of its next call, unique within a run; `None`: iteration and role make it so.
     fn call_key(&self, _run: &RunState, _purpose: Purpose) -> Option<String> {
         None

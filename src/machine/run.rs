@@ -14,10 +14,10 @@ use crate::model::northstar::{self, Metric};
 use crate::model::purpose::{self, Purpose};
 use crate::model::rung::{self, Rung};
 
-use super::call::{CallState, CallSummary, MAX_DENIED, MAX_DENIED_IN_A_ROW};
+use super::call::{CallState, CallSummary, LeftOver, MAX_DENIED, MAX_DENIED_IN_A_ROW};
 use super::event::{
-    BackpressureSeen, BudgetCut, Event, FIRST_WITH_RECOVERY, FIRST_WITH_REPLAYS, MemoryFound, NorthstarRead, Phase,
-    Probe, ProbeResult, RateLeft, RunHalted, RunStarted,
+    BackpressureSeen, BudgetCut, Event, FIRST_WITH_CONTINUATIONS, FIRST_WITH_RECOVERY, FIRST_WITH_REPLAYS, MemoryFound,
+    NorthstarRead, Phase, Probe, ProbeResult, RateLeft, RunHalted, RunStarted,
 };
 use super::iteration::{Iteration, call_key};
 use super::ledger::Ledger;
@@ -119,6 +119,8 @@ pub struct RunState {
     room: Room,
     /// Finished calls by what they were for, so that each can be told apart.
     pub calls_made: BTreeMap<(Purpose, Option<String>), u32>,
+    /// Work that a cut call left undone, by what the call was for.
+    pub left_over: BTreeMap<(Purpose, Option<String>), LeftOver>,
     /// The call that ended last.
     pub last_call: Option<CallSummary>,
     /// Probes that were announced and not finished.
@@ -168,6 +170,7 @@ impl RunState {
             network: Network::default(),
             room: Room::new(playbook),
             calls_made: BTreeMap::new(),
+            left_over: BTreeMap::new(),
             last_call: None,
             open_probes: BTreeSet::new(),
         }
@@ -185,6 +188,16 @@ impl RunState {
         } else {
             None
         }
+    }
+
+    /// What a call for the same work left undone just before, as a blob. Who judges, or looks with fresh eyes, is told
+    /// of no earlier call.
+    pub fn left_over(&self, purpose: Purpose, subject: Option<&str>) -> Option<Digest> {
+        if purpose.has_fresh_eyes() || purpose.role().judges() {
+            return None;
+        }
+        let left = self.left_over.get(&(purpose, subject.map(str::to_owned)))?;
+        (self.iteration_number().saturating_sub(left.iteration) <= 1).then_some(left.text)
     }
 
     /// The key of the next call: unique within a run.
@@ -255,6 +268,11 @@ impl RunState {
     /// Did it begin before recovery came before drift? Then it recovers as it began.
     pub fn began_before_recovery(&self) -> bool {
         self.started.reducer_version < FIRST_WITH_RECOVERY
+    }
+
+    /// Did it begin when a limit was the end of what it cut?
+    pub fn began_before_continuations(&self) -> bool {
+        self.started.reducer_version < FIRST_WITH_CONTINUATIONS
     }
 
     pub fn budget(&self) -> &Effective {

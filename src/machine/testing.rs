@@ -15,7 +15,6 @@ use super::run::RunState;
 use super::state::State;
 use super::step::{self, Input};
 use super::todo::Todo;
-use crate::model::budget;
 use crate::model::decision::{Answer, Patience};
 use crate::model::digest::Digest;
 use crate::model::ids::{Role, RunId};
@@ -111,7 +110,7 @@ impl Sim {
             reducer_version: REDUCER_VERSION,
             started: TS.into(),
             loop_sha256: Digest::of(b"loop"),
-            budget: budget::effective(&declaration.budget, declaration.profile),
+            budget: declaration.budget_in_force(),
             declaration: Box::new(declaration),
             declared_text: None,
             sandbox: "none".into(),
@@ -230,7 +229,7 @@ impl Sim {
 
     fn finish_call(&mut self, end: AgentEnd) {
         let (call, role) = self.open_call();
-        self.record(AgentFinished { call, role, end });
+        self.record(AgentFinished { call, role, end, handover: None });
     }
 
     /// Answers the open decision.
@@ -446,6 +445,7 @@ pub fn started(run: &RunState, purpose: Purpose, subject: Option<&str>) -> Agent
         tools: blob,
         message: blob,
         paraphrase: None,
+        bounds: None,
     }
 }
 

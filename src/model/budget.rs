@@ -136,6 +136,20 @@ impl Limits {
 }
 
 impl Limits {
+    /// The base where an iteration has several steps: what the seeds allow an iteration holds for each of them, and the
+    /// totals stay in proportion. Never less than the base.
+    pub const fn for_steps(steps: u64) -> Self {
+        let steps = if steps == 0 { 1 } else { steps };
+        let base = Self::BASE;
+        Self {
+            max_tool_calls_per_iteration: base.max_tool_calls_per_iteration.saturating_mul(steps),
+            max_seconds_per_iteration: base.max_seconds_per_iteration.saturating_mul(steps),
+            max_total_seconds: base.max_total_seconds.saturating_mul(steps),
+            max_total_tool_calls: base.max_total_tool_calls.saturating_mul(steps),
+            ..base
+        }
+    }
+
     /// The limit of a dimension as text; `None`: not limited.
     pub fn of(&self, dimension: Dimension) -> Option<String> {
         match dimension {
@@ -214,9 +228,13 @@ const WINDOW_RANGE: (u64, u64) = (2, 3);
 
 /// Defaults by profile, explicit values as given, both clamped.
 pub fn effective(requested: &Requested, profile: Profile) -> Effective {
+    effective_from(&Limits::BASE, requested, profile)
+}
+
+/// The same, from another base.
+pub fn effective_from(base: &Limits, requested: &Requested, profile: Profile) -> Effective {
     let (sweep, rest) = profile.scale_tenths();
-    let scaled = |base: u64, tenths: u64| (base * tenths).div_ceil(10);
-    let base = Limits::BASE;
+    let scaled = |base: u64, tenths: u64| base.saturating_mul(tenths).div_ceil(10);
     let mut clamps = Vec::new();
     let mut clamp = |limit: &str, value: u64, min: u64, max: u64| {
         let used = value.clamp(min, max);
@@ -341,6 +359,13 @@ pub fn iteration_exhausted(limits: &Limits, spent: &Spent) -> Option<Exhausted> 
         })
 }
 
+/// Is so much of the iteration used that only its close has room? A tenth is kept for that.
+pub fn iteration_nearly_used(limits: &Limits, spent: &Spent) -> bool {
+    let most = |used: u64, limit: u64| used.saturating_mul(10) >= limit.saturating_mul(9);
+    most(spent.iteration_tool_calls, limits.max_tool_calls_per_iteration)
+        || most(spent.iteration_millis / 1_000, limits.max_seconds_per_iteration)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -361,6 +386,19 @@ mod tests {
         );
         assert_eq!((bench.max_total_seconds, bench.max_total_tool_calls), (11_520, 400));
         assert_eq!(of(Profile::Strict), Limits::BASE);
+    }
+
+    #[test]
+    fn an_iteration_of_several_steps_has_room_for_each() {
+        let limits = effective_from(&Limits::for_steps(5), &Requested::default(), Profile::Strict).limits;
+        assert_eq!((limits.max_tool_calls_per_iteration, limits.max_seconds_per_iteration), (400, 9_000));
+        assert_eq!((limits.max_total_tool_calls, limits.max_total_seconds), (2_500, 72_000));
+        assert_eq!(limits.max_iterations, Limits::BASE.max_iterations);
+        assert_eq!(Limits::for_steps(0), Limits::BASE);
+        // The profiles scale that as well, and what is declared stands as it is.
+        let requested = Requested { max_tool_calls_per_iteration: Some(80), ..Requested::default() };
+        let fast = effective_from(&Limits::for_steps(5), &requested, Profile::Fast).limits;
+        assert_eq!((fast.max_tool_calls_per_iteration, fast.max_seconds_per_iteration), (80, 4_500));
     }
 
     #[test]

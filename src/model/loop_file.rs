@@ -20,6 +20,7 @@ use serde::de;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::budget;
+use super::call_limits::CallLimits;
 use super::certificate::CertificateKind;
 use super::criterion::{Criterion, Proof};
 use super::decimal::Exact;
@@ -81,6 +82,9 @@ pub struct LoopFile {
     pub agents: Agents,
     #[serde(default)]
     pub roles: BTreeMap<Role, String>,
+    /// How much one call of a role may use before it goes on in a fresh conversation.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits: BTreeMap<Role, CallLimits>,
     #[serde(default)]
     pub permissions: PermissionsDecl,
     #[serde(default)]
@@ -307,6 +311,9 @@ fn check_agents(declared: &LoopFile) -> Result<(), Wrong> {
             return Err(wrong("roles", message, &hint));
         }
     }
+    for (role, limits) in &declared.limits {
+        limits.check().map_err(|(key, why)| wrong(key, format!("limits of the {role}: {why}"), ""))?;
+    }
     for (name, agent) in declared.agents.iter() {
         agent.check(name).map_err(|(message, hint)| wrong(name, message, hint))?;
     }
@@ -355,6 +362,13 @@ fn is_plain_name(name: &str) -> bool {
 impl LoopFile {
     pub fn spec(&self) -> SpecVersion {
         self.spec.unwrap_or(SpecVersion::V2)
+    }
+
+    /// The limits of the run: as declared, else by the profile, from what the playbook starts from.
+    pub fn budget_in_force(&self) -> budget::Effective {
+        let in_steps = self.playbook.works_in_steps();
+        let steps = if in_steps { u64::from(self.value_settings().steps_per_iteration) } else { 1 };
+        budget::effective_from(&budget::Limits::for_steps(steps), &self.budget, self.profile)
     }
 
     /// The criteria with ids and proofs filled in.

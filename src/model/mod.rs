@@ -3,6 +3,7 @@
 pub mod act;
 pub mod amount;
 pub mod budget;
+pub mod call_limits;
 pub mod call_place;
 pub mod canonical;
 pub mod capsule;

@@ -118,6 +118,11 @@ impl Playbook for Value {
         run.value().step.as_ref().map(|step| step.number)
     }
 
+    fn keeps_a_reserve(&self, run: &RunState) -> bool {
+        let deciding = run.value().step.as_ref().is_some_and(|step| step.action.is_decision());
+        run.current.is_some() && deciding
+    }
+
     fn call_key(&self, run: &RunState, purpose: Purpose) -> Option<String> {
         let step = run.value().step.as_ref()?;
         let place = run.current.as_ref().map_or_else(|| "pre".to_owned(), |now| format!("it{}", now.number()));

@@ -100,6 +100,20 @@ fn mending() -> Case {
     case
 }
 
+/// The builder's conversation is handed over twice: after its turns, and because the server says that it is full.
+fn handing_over() -> Case {
+    let part = |part: u32, turns: Value| (json!({"purpose": "execute", "subject": "T1", "part": part}), turns);
+    let piece = |name: &str| json!({"text": format!("I write {name}."), "calls": [write(name, "x\n")]});
+    let full = json!({"text": "x", "faults": [{"http": 413}]});
+    let parts = [
+        part(0, json!([piece("a.txt"), piece("b.txt"), {"text": "a and b are there."}])),
+        part(1, json!([piece("c.txt"), full])),
+        part(2, turns(&[&[write("one.txt", "one\n")], &[complete("T1")]])),
+    ];
+    let case = Case::new().declare("limits", json!({"builder": {"turns": 2}}));
+    parts.into_iter().fold(case, |case, (which, turns)| case.step(which, turns))
+}
+
 /// What an undisturbed run looks like.
 struct Undisturbed {
     kinds: Vec<String>,
@@ -268,6 +282,19 @@ fn a_decision_of_several_events_is_whole_after_a_torn_write() {
     assert!(points.len() >= 10, "{points:?}");
     let points = sample(points, 24);
     for_each_case(&points, |point| die_and_resume(&mending().written(), "NIGHTLOOP_CRASH", point, &expected));
+}
+
+#[test]
+fn a_crash_around_a_handover_goes_on_in_the_same_conversation() {
+    let expected = Undisturbed::of(&handing_over().written());
+    let handed: Vec<usize> =
+        (0..expected.kinds.len()).filter(|seq| expected.kinds[*seq] == "conversation.handed_over").collect();
+    assert_eq!(handed.len(), 2, "{:?}", expected.kinds);
+    // From the last tool result before it to the first one after it.
+    let around = handed.iter().flat_map(|seq| seq - 4..seq + 5);
+    let points = around.flat_map(|seq| [format!("before_write:{seq}"), format!("after_sync:{seq}")]);
+    let points = sample(points.collect(), 20);
+    for_each_case(&points, |point| die_and_resume(&handing_over().written(), "NIGHTLOOP_CRASH", point, &expected));
 }
 
 #[test]

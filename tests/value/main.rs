@@ -20,6 +20,7 @@ mod demo;
 mod forge;
 mod large;
 mod lessons;
+mod limits;
 mod preparing;
 mod recovery;
 mod scenarios;

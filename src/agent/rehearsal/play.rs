@@ -32,7 +32,8 @@ pub fn id(prefix: &str, at: &Position, number: usize) -> String {
     let iteration = at.iteration.map_or("x".to_owned(), |i| i.to_string());
     // Two calls of one role in one iteration are told apart.
     let nth = at.call.as_ref().map(|call| format!("{}_", call.nth)).unwrap_or_default();
-    format!("{prefix}_{role}_{nth}{iteration}_{}_{number}", at.turn)
+    let part = if at.part > 0 { format!("p{}_", at.part) } else { String::new() };
+    format!("{prefix}_{role}_{nth}{part}{iteration}_{}_{number}", at.turn)
 }
 
 /// The whole stream of a turn, event by event.

@@ -45,6 +45,9 @@ pub struct ScriptStep {
     pub nth: Option<u64>,
     #[serde(default)]
     pub iteration: Option<u64>,
+    /// From 0: which conversation of the call; a handover begins the next one. In each the turns are counted anew.
+    #[serde(default)]
+    pub part: Option<u64>,
     pub turns: Vec<Turn>,
 }
 
@@ -296,7 +299,7 @@ impl Script {
             if step.turns.is_empty() {
                 return Err(format!("step {number} ({}) has no turns", step.whom()));
             }
-            let answers = (&step.role, step.purpose, &step.subject, step.nth, step.iteration);
+            let answers = (&step.role, step.purpose, &step.subject, step.nth, step.iteration, step.part);
             if let Some(first) = seen.insert(answers, number) {
                 let which = step.iteration.map_or("any iteration".to_owned(), |i| format!("iteration {i}"));
                 return Err(format!("step {number} repeats step {first}: {}, {which}", step.whom()));
@@ -334,15 +337,17 @@ impl ScriptStep {
             && (self.subject.is_none() || call.is_some_and(|call| call.subject == self.subject))
             && self.nth.is_none_or(|nth| call.is_some_and(|call| call.nth == nth))
             && (self.iteration.is_none() || self.iteration == at.iteration)
+            && self.part.is_none_or(|part| part == at.part)
     }
 
     /// More of this is more specific; two steps that fit one request never rank alike, or they would be equal.
-    fn rank(&self) -> [bool; 5] {
+    fn rank(&self) -> [bool; 6] {
         [
             self.purpose.is_some(),
             self.subject.is_some(),
             self.nth.is_some(),
             self.iteration.is_some(),
+            self.part.is_some(),
             self.role.is_some(),
         ]
     }

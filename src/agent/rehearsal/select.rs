@@ -17,6 +17,8 @@ pub struct Position {
     /// What the call is for, where the request says it.
     pub call: Option<CallPlace>,
     pub iteration: Option<u64>,
+    /// Conversations of the same call before this one.
+    pub part: u64,
     /// Assistant messages already in the request, without those that no script wrote.
     pub turn: usize,
     /// Assistant messages that were put in as a fault.
@@ -38,6 +40,7 @@ impl Position {
             role: value_of(&first, "subagent_role").and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default(),
             call: CallPlace::find(&first),
             iteration: value_of(&first, "iteration_number").and_then(|v| v.as_u64()),
+            part: value_of(&first, "continuation").and_then(|v| v.as_u64()).unwrap_or(0),
             turn: assistant().count() - injected,
             injected,
         })
@@ -47,7 +50,8 @@ impl Position {
     pub fn place(&self) -> String {
         let iteration = self.iteration.map_or("none".to_owned(), |i| i.to_string());
         let call = self.call.as_ref().map(|call| format!("{call}, ")).unwrap_or_default();
-        format!("role \"{}\", {call}iteration {iteration} (turn {})", self.role, self.turn)
+        let part = if self.part > 0 { format!(", part {}", self.part) } else { String::new() };
+        format!("role \"{}\", {call}iteration {iteration}{part} (turn {})", self.role, self.turn)
     }
 }
 

@@ -15,7 +15,6 @@ use crate::console::cmd::Cmd;
 use crate::console::prose::wrap;
 use crate::console::theme::{Role, Theme};
 use crate::console::widget;
-use crate::model::budget;
 use crate::model::criterion::Proof;
 use crate::model::decision::{Mode, Patience};
 use crate::model::learnings::SpecVersion;
@@ -222,7 +221,7 @@ impl Ready {
     }
 
     fn limits(&self, body: &mut Body<'_>) {
-        let effective = budget::effective(&self.declared.budget, self.declared.profile);
+        let effective = self.declared.budget_in_force();
         let limits = &effective.limits;
         let tokens = limits
             .max_total_tokens

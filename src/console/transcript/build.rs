@@ -12,8 +12,8 @@ use crate::console::scene::{News, millis_of};
 use crate::console::widget;
 use crate::engine::hub::{LiveKind, LiveText};
 use crate::machine::event::{
-    AgentEnd, CallEvent, Event, ExtendedBecause, LlmFailed, LlmResponded, OperatorEvent, ReplyMove, RunEvent, Text,
-    ToolFinished, ToolIntended, ToolOutcomeKind,
+    AgentEnd, CallEvent, ConversationExtended, Event, ExtendedBecause, LlmFailed, LlmResponded, OperatorEvent,
+    ReplyMove, RunEvent, Text, ToolFinished, ToolIntended, ToolOutcomeKind,
 };
 use crate::machine::fold::Stamped;
 use crate::machine::run::RunState;
@@ -84,6 +84,17 @@ impl Transcript {
         item
     }
 
+    /// What nightloop said in the conversation beyond the results of tools.
+    fn extended(&mut self, seq: u64, extended: &ConversationExtended) {
+        let text = match extended.why {
+            _ if extended.handover.is_some() => "nightloop asked for a summary: the conversation ends here",
+            ExtendedBecause::ToolResults | ExtendedBecause::Handover => return,
+            ExtendedBecause::ReportMissing => "nightloop asked for the missing report",
+            ExtendedBecause::EmptyReply => "nightloop asked it to continue after an empty reply",
+        };
+        self.note(seq, Tone::Plain, text);
+    }
+
     pub(super) fn note(&mut self, seq: u64, tone: Tone, text: &str) -> u64 {
         let mut item = self.new_item(ItemKind::Note(tone), seq);
         item.extend(Part::Text, prose::lines(text));
@@ -113,15 +124,11 @@ impl Transcript {
             }
             Event::Call(CallEvent::LlmResponded(reply)) => self.reply(seq, reply, body),
             Event::Call(CallEvent::LlmFailed(failed)) => self.failure(seq, failed),
-            Event::Call(CallEvent::ConversationExtended(extended)) => match extended.why {
-                ExtendedBecause::ToolResults => {}
-                ExtendedBecause::ReportMissing => {
-                    self.note(seq, Tone::Plain, "nightloop asked for the missing report");
-                }
-                ExtendedBecause::EmptyReply => {
-                    self.note(seq, Tone::Plain, "nightloop asked it to continue after an empty reply");
-                }
-            },
+            Event::Call(CallEvent::ConversationExtended(extended)) => self.extended(seq, extended),
+            Event::Call(CallEvent::ConversationHandedOver(handed)) => {
+                let text = format!("a fresh conversation goes on: {}", handed.reason.describe());
+                self.note(seq, Tone::Plain, &text);
+            }
             Event::Call(CallEvent::AgentActed(acted)) => self.acted(seq, acted),
             Event::Call(CallEvent::AgentCalled(called)) => self.called(seq, called),
             Event::Call(CallEvent::ToolIntended(intended)) => self.tool(seq, intended),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::machine::words::{Place, Told, Topic::Agent, counted};
 use crate::model::act::Act;
 use crate::model::amount;
+use crate::model::call_limits::CallBounds;
 use crate::model::decimal::Exact;
 use crate::model::digest::Digest;
 use crate::model::failure::{FailureClass, FailureFacts};
@@ -26,12 +27,13 @@ family! {
         LlmResponded = "llm.responded", Fact, |reply| vec![reply.message];
         LlmFailed = "llm.failed", Fact;
         ConversationExtended = "conversation.extended", Fact, |extended| vec![extended.message];
+        ConversationHandedOver = "conversation.handed_over", Fact, |handed| vec![handed.message];
         ToolIntended = "tool.intended", Fact;
         ToolFinished = "tool.finished", Fact, |finished| finished.output.into_iter().chain(finished.text.blob()).collect();
         AgentActed = "agent.acted", Fact;
         AgentCalled = "agent.called", Fact, |called| std::iter::once(called.input).chain(called.text.blob()).collect();
         ReportAccepted = "report.accepted", Derived;
-        AgentFinished = "agent.finished", Fact;
+        AgentFinished = "agent.finished", Fact, |finished| finished.handover.into_iter().collect();
     }
 }
 
@@ -59,6 +61,12 @@ impl CallEvent {
                 false,
                 format!("{it} {}, {}: {}", failed.class.name(), failed.waits(), failed.message),
             ),
+            Self::ConversationExtended(ConversationExtended { handover: Some(reason), .. }) => {
+                Told::quiet(Agent, format!("{it} asked to hand over: {}", reason.describe()))
+            }
+            Self::ConversationHandedOver(handed) => {
+                Told::new(Agent, format!("{it} goes on in a fresh conversation: {}", handed.reason.describe()))
+            }
             Self::ConversationExtended(_) => Told::quiet(Agent, format!("{it} results go to the model")),
             Self::ToolIntended(intended) if intended.summary == intended.name => {
                 Told::new(Agent, format!("{it} {}", intended.name))
@@ -102,6 +110,9 @@ pub struct AgentStarted {
     pub message: Digest,
     /// The number of the goal's paraphrase, for the sweep of rung 65537.
     pub paraphrase: Option<u8>,
+    /// How much it may use; older journals have none, and no conversation of theirs is handed over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<CallBounds>,
 }
 
 /// Intent: a request goes out after this is durable. The reserve is what it may cost at most.
@@ -135,6 +146,12 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// All that was read and written.
+    pub fn total(&self) -> u64 {
+        let read = self.input.saturating_add(self.cache_write).saturating_add(self.cache_read);
+        read.saturating_add(self.output)
+    }
+
     /// The servers' numbers are foreign: they may be anything, and must not wrap.
     pub fn add(&mut self, other: &Self) {
         let parts = [
@@ -259,6 +276,8 @@ pub enum AfterFailure {
     /// A person is asked; then it is tried again.
     Ask,
     Stop(Signal),
+    /// The conversation no longer fits: the call goes on in a fresh one.
+    HandOver,
     /// The call has failed; the playbook goes on without it.
     GiveUp,
 }
@@ -270,6 +289,7 @@ impl AfterFailure {
             Self::Retry { after_ms } => format!("a retry after {after_ms} ms"),
             Self::Ask => "a question to the operator".to_owned(),
             Self::Stop(signal) => format!("a stop ({})", signal.describe()),
+            Self::HandOver => "a fresh conversation".to_owned(),
             Self::GiveUp => "the end of the call".to_owned(),
         }
     }
@@ -278,7 +298,7 @@ impl AfterFailure {
     pub const fn wait_millis(self) -> Option<u64> {
         match self {
             Self::Retry { after_ms } => Some(after_ms),
-            Self::Ask => Some(0),
+            Self::Ask | Self::HandOver => Some(0),
             Self::Stop(_) | Self::GiveUp => None,
         }
     }
@@ -290,6 +310,46 @@ pub struct ConversationExtended {
     pub call: String,
     pub message: Digest,
     pub why: ExtendedBecause,
+    /// The message asks for a summary, because the conversation ends for this reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handover: Option<HandoverReason>,
+}
+
+/// The call goes on in a fresh conversation, which begins with this message: what it was told first, and a handover.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConversationHandedOver {
+    pub call: String,
+    pub message: Digest,
+    pub reason: HandoverReason,
+}
+
+/// Why a conversation does not go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HandoverReason {
+    /// It fills most of what the model can hold.
+    Context,
+    /// The server says that it no longer fits.
+    ContextFull,
+    Turns,
+    ToolCalls,
+    Seconds,
+    /// What is left of the iteration is for closing it: no other conversation follows in this one.
+    Iteration,
+}
+
+impl HandoverReason {
+    /// For people, and for the agent.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::Context => "the conversation fills most of what the model can hold",
+            Self::ContextFull => "the conversation no longer fits the model",
+            Self::Turns => "the limit of turns in one conversation is reached",
+            Self::ToolCalls => "the limit of tool calls in one conversation is reached",
+            Self::Seconds => "the time limit of one conversation is reached",
+            Self::Iteration => "most of what this iteration may use is used, and the rest is for closing it",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -298,6 +358,8 @@ pub enum ExtendedBecause {
     ToolResults,
     ReportMissing,
     EmptyReply,
+    /// Nothing else: it asks for a summary. Where results go along, it is `ToolResults`.
+    Handover,
 }
 
 /// Intent: the tool starts after this is durable.
@@ -346,6 +408,14 @@ impl Text {
         }
     }
 
+    /// How long it is, as far as that is known here: of a blob, what it is at least.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::Inline(text) => text.len() as u64,
+            Self::Blob(_) => Self::MAX_INLINE as u64,
+        }
+    }
+
     fn blob(&self) -> Option<Digest> {
         match self {
             Self::Inline(_) => None,
@@ -371,7 +441,7 @@ pub struct ToolFinished {
 
 impl ToolFinished {
     /// How it ended, for people.
-    fn end(&self) -> String {
+    pub fn end(&self) -> String {
         let took = amount::took(self.millis);
         match (self.outcome, self.exit_code) {
             (ToolOutcomeKind::Done, Some(code)) => format!("exit {code}, {took}"),
@@ -447,4 +517,7 @@ pub struct AgentFinished {
     pub call: String,
     pub role: Role,
     pub end: AgentEnd,
+    /// What the next call for the same work is told of this one, as a blob: where it was cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handover: Option<Digest>,
 }

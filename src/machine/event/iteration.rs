@@ -216,6 +216,16 @@ pub enum ChangeKind {
     Deleted,
 }
 
+impl ChangeKind {
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Modified => "modified",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
 /// A file that the iteration changed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Change {

@@ -16,6 +16,7 @@ use crate::model::northstar::Metric;
 use crate::model::stop::{ExitStatus, ForbiddenState, StopReason};
 
 use super::family::family;
+use super::operator::BudgetRaised;
 
 family! {
     /// What happened to the run.
@@ -128,6 +129,9 @@ pub struct RunResumed {
     pub torn_sha256: Option<Digest>,
     #[serde(default)]
     pub patience: Patience,
+    /// Limits that the operator raised so that it can go on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub raised: Vec<BudgetRaised>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

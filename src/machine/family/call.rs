@@ -1,9 +1,10 @@
 //! Events of an agent call: what it costs, what it counts, what it hands in.
 
-use crate::machine::call::{CallState, CallSummary};
+use crate::machine::call::{CallState, CallSummary, LeftOver, ToolPhase};
 use crate::machine::event::AfterFailure;
 use crate::machine::event::{AgentFinished, CallEvent, Report, ReportAccepted, Usage};
 use crate::machine::failure;
+use crate::machine::handover;
 use crate::machine::ledger::{Row, add_cost};
 use crate::machine::run::RunState;
 use crate::machine::state::State;
@@ -39,6 +40,16 @@ pub(in crate::machine) fn legal(state: &RunState, event: &CallEvent) -> Result<(
             _ => Ok(()),
         },
         CallEvent::LlmFailed(failed) => call().map_err(str::to_owned).and_then(|_| failure::legal(state, failed)),
+        CallEvent::ConversationHandedOver(handed) => {
+            let call = call()?;
+            let busy =
+                call.request_open || call.tools.iter().any(|tool| matches!(tool.phase, ToolPhase::Intended { .. }));
+            if busy {
+                Err("something of this conversation is still open".to_owned())
+            } else {
+                handover::legal(state, call, handed.reason)
+            }
+        }
         CallEvent::ReportAccepted(accepted) => legal_report(state, call()?, accepted),
         CallEvent::AgentActed(_) | CallEvent::AgentCalled(_) => {
             let open = state.call.as_ref();
@@ -60,7 +71,14 @@ fn legal_report(state: &RunState, call: &CallState, accepted: &ReportAccepted) -
 /// Folds an event that was found legal.
 pub(in crate::machine) fn apply(state: &mut RunState, event: &CallEvent, ts: &str) -> Result<(), &'static str> {
     match event {
-        CallEvent::AgentStarted(started) => state.call = Some(CallState::new(started.clone())),
+        CallEvent::AgentStarted(started) => {
+            state.call = Some(CallState::new(started.clone()));
+            call(state)?.talk.began_ms = state.spent.iteration_millis;
+        }
+        CallEvent::ConversationHandedOver(_) => {
+            call(state)?.apply(event);
+            call(state)?.talk.began_ms = state.spent.iteration_millis;
+        }
         CallEvent::LlmRequested(requested) => {
             let row = row(state)?;
             state.ledger.requested(row, requested);
@@ -105,8 +123,12 @@ pub(in crate::machine) fn apply(state: &mut RunState, event: &CallEvent, ts: &st
         CallEvent::AgentActed(acted) => {
             let calls = acted.acts.iter().filter(|act| matches!(act, Act::Called { .. })).count() as u64;
             count_tool_calls(state, calls);
+            call(state)?.apply(event);
         }
-        CallEvent::AgentCalled(_) => count_tool_calls(state, 1),
+        CallEvent::AgentCalled(_) => {
+            count_tool_calls(state, 1);
+            call(state)?.apply(event);
+        }
         CallEvent::ToolFinished(finished) => {
             let call = call(state)?;
             let denied = call.is_denial(finished);
@@ -138,6 +160,12 @@ fn finish(state: &mut RunState, finished: &AgentFinished) -> Result<(), &'static
         turns: call.turn,
         paraphrase: call.started.paraphrase,
     };
+    // The next call for the same work is told of this one, where it was cut.
+    let of = (summary.purpose, summary.subject.clone());
+    state.left_over.remove(&of);
+    if let Some(text) = finished.handover {
+        state.left_over.insert(of, LeftOver { text, iteration: state.iteration_number() });
+    }
     let made = state.calls_made.entry((summary.purpose, summary.subject.clone())).or_default();
     *made = made.saturating_add(1);
     if let Some(iteration) = &mut state.current {

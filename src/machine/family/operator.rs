@@ -2,7 +2,7 @@
 
 use crate::machine::call::{CallState, ToolPhase};
 use crate::machine::event::AfterFailure;
-use crate::machine::event::{AskedBy, DecisionAnswered, DecisionAsked, DecisionSettled, OperatorEvent};
+use crate::machine::event::{AskedBy, BudgetRaised, DecisionAnswered, DecisionAsked, DecisionSettled, OperatorEvent};
 use crate::machine::network;
 use crate::machine::operator::{Decision, DecisionStatus, MAX_STEER, Operator, Pause};
 use crate::machine::run::RunState;
@@ -203,6 +203,17 @@ fn legal_settling(operator: &Operator, settled: &DecisionSettled) -> Result<(), 
     }
 }
 
+/// An operator's override takes effect.
+pub(super) fn raise(state: &mut RunState, raised: &BudgetRaised) -> Result<(), &'static str> {
+    state.limits = state.limits.raised(raised.dimension, &raised.to).map_err(|_| "a limit can only be raised")?;
+    // What was cut for this limit goes on.
+    if state.cut.as_ref().is_some_and(|cut| cut.exhausted.dimension == raised.dimension) {
+        state.cut = None;
+    }
+    state.operator.overrides.push(raised.clone());
+    Ok(())
+}
+
 /// Folds an event that was found legal.
 pub(in crate::machine) fn apply(state: &mut RunState, event: &OperatorEvent, ts: &str) -> Result<(), &'static str> {
     match event {
@@ -232,13 +243,7 @@ pub(in crate::machine) fn apply(state: &mut RunState, event: &OperatorEvent, ts:
         OperatorEvent::SteerQueued(queued) => state.operator.steer(queued, ts),
         OperatorEvent::SteerDelivered(delivered) => state.operator.deliver(&delivered.numbers, &delivered.call),
         OperatorEvent::BudgetRaised(raised) => {
-            state.limits =
-                state.limits.raised(raised.dimension, &raised.to).map_err(|_| "a limit can only be raised")?;
-            // What was cut for this limit goes on.
-            if state.cut.as_ref().is_some_and(|cut| cut.exhausted.dimension == raised.dimension) {
-                state.cut = None;
-            }
-            state.operator.overrides.push(raised.clone());
+            raise(state, raised)?;
         }
         // "Now" means now, also after a resume.
         OperatorEvent::RetryRequested(_) => {

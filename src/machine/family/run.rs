@@ -1,8 +1,10 @@
 //! Events of the run as a whole: beginning, states, limits, end.
 
+use super::operator;
 use crate::machine::claim::claims_success;
 use crate::machine::event::AfterFailure;
-use crate::machine::event::{BackpressureSeen, BudgetCut, RunEvent, RunHalted, Signal, StateEntered};
+use crate::machine::event::{BackpressureSeen, BudgetCut, RunEvent, RunHalted, RunResumed, Signal, StateEntered};
+use crate::machine::halt::ended_at;
 use crate::machine::run::RunState;
 use crate::machine::state::State;
 use crate::model::budget::Exhausted;
@@ -13,7 +15,7 @@ use crate::model::stop::{ExitStatus, ForbiddenState, StopReason};
 pub(in crate::machine) fn legal(state: &RunState, event: &RunEvent) -> Result<(), String> {
     match event {
         RunEvent::RunStarted(_) => Err("a run starts once".to_owned()),
-        RunEvent::RunResumed(_) => resumable(state),
+        RunEvent::RunResumed(resumed) => legal_resume(state, resumed),
         RunEvent::StateEntered(entered) => legal_edge(state, entered),
         RunEvent::InputRejected(_) => Ok(()),
         RunEvent::BackpressureSeen(seen) => legal_stop(state, seen),
@@ -32,6 +34,9 @@ pub(in crate::machine) fn apply(state: &mut RunState, event: &RunEvent) -> Resul
         RunEvent::RunStarted(_) => return Err("a run starts once"),
         RunEvent::RunResumed(resumed) => {
             resume(state);
+            for raised in &resumed.raised {
+                operator::raise(state, raised)?;
+            }
             state.operator.patience = resumed.patience;
             // A pause that nobody can lift would hold for ever.
             if resumed.patience.mode == Mode::Stop {
@@ -68,6 +73,25 @@ pub(in crate::machine) fn resumable(state: &RunState) -> Result<(), String> {
         None => Ok(()),
         Some(halted) if halted.stop_reason == StopReason::BackpressureSignal => Ok(()),
         Some(halted) => Err(format!("the run has ended: {} ({})", halted.status, halted.stop_reason)),
+    }
+}
+
+/// A run that ended at a limit goes on once this limit is raised. A limit only goes up.
+fn legal_resume(state: &RunState, resumed: &RunResumed) -> Result<(), String> {
+    let mut limits = state.limits.clone();
+    for raised in &resumed.raised {
+        if limits.of(raised.dimension).as_ref() != Some(&raised.from) {
+            return Err(format!("the limit for {} is not {}", raised.dimension, raised.from));
+        }
+        limits = limits.raised(raised.dimension, &raised.to)?;
+    }
+    match ended_at(state) {
+        Some(end) if resumed.raised.iter().any(|raised| raised.dimension == end.dimension) => Ok(()),
+        Some(end) => Err(format!(
+            "the run ended at a limit: {} of {} {}; raise it with `nightloop resume --raise {}=...`",
+            end.observed, end.limit, end.dimension, end.dimension
+        )),
+        None => resumable(state),
     }
 }
 
@@ -165,7 +189,8 @@ fn resume(state: &mut RunState) {
     }
     if let Some(call) = &mut state.call {
         call.failed = None;
-        call.after_failure = None;
+        // What no further attempt can mend is not forgotten.
+        call.after_failure = call.after_failure.filter(|after| *after == AfterFailure::HandOver);
         if was_stopped {
             call.wait = None;
         }

@@ -48,6 +48,7 @@ fn resumed() -> RunResumed {
         torn_bytes: 0,
         torn_sha256: None,
         patience: Patience::WAIT,
+        raised: Vec::new(),
     }
 }
 

@@ -181,7 +181,16 @@ const TABLE: &[(&str, Make, &str)] = &[
 
 fn resumed() -> Event {
     let (engine_version, patience) = ("0".to_owned(), Patience::WAIT);
-    RunResumed { engine_version, reducer_version: 1, attempt: 1, torn_bytes: 0, torn_sha256: None, patience }.into()
+    RunResumed {
+        engine_version,
+        reducer_version: 1,
+        attempt: 1,
+        torn_bytes: 0,
+        torn_sha256: None,
+        patience,
+        raised: Vec::new(),
+    }
+    .into()
 }
 
 fn steer(number: u32, text: &str) -> Event {
@@ -300,7 +309,16 @@ fn the_events_of_a_call_need_the_call() {
             }
             .into(),
         ),
-        ('c', ConversationExtended { call: call.clone(), message: blob, why: ExtendedBecause::EmptyReply }.into()),
+        (
+            'c',
+            ConversationExtended {
+                call: call.clone(),
+                message: blob,
+                why: ExtendedBecause::EmptyReply,
+                handover: None,
+            }
+            .into(),
+        ),
         (
             'c',
             ToolIntended {
@@ -329,7 +347,11 @@ fn the_events_of_a_call_need_the_call() {
             }
             .into(),
         ),
-        ('c', AgentFinished { call: call.clone(), role: Purpose::Solver.role(), end: AgentEnd::NoReport }.into()),
+        (
+            'c',
+            AgentFinished { call: call.clone(), role: Purpose::Solver.role(), end: AgentEnd::NoReport, handover: None }
+                .into(),
+        ),
         (
             'c',
             ReportAccepted {

@@ -5,6 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::model::call_limits::CallLimits;
 use crate::model::decimal::Exact;
 
 /// A configured way to run a role.
@@ -62,6 +63,9 @@ pub struct AgentDecl {
     /// The longest time one turn of the program may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_seconds: Option<u64>,
+    /// How much one call may use, whatever its role; `limits` of the role outweighs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<CallLimits>,
 }
 
 /// US dollars per million tokens, as decimal strings.
@@ -246,7 +250,10 @@ impl AgentDecl {
             {
                 Err((missing("both allows and blocks domains"), "keep one of the two lists"))
             }
-            _ => Ok(()),
+            _ => match self.limits.as_ref().map_or(Ok(()), CallLimits::check) {
+                Ok(()) => Ok(()),
+                Err((_, why)) => Err((missing(&format!("has a limit that cannot be: {why}")), "")),
+            },
         }
     }
 

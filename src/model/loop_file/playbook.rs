@@ -36,6 +36,8 @@ struct Row {
     /// What its residual counts, unless a command measures it.
     residual: &'static str,
     way_out: Option<WayOut>,
+    /// Does an iteration consist of several steps, each with its own agents?
+    in_steps: bool,
 }
 
 const AUTHOR_AND_CRITIC: &[Role] = &[Role::Author, Role::Critic, Role::Fixer];
@@ -47,6 +49,7 @@ static ROWS: &[Row] = &[
         roles: &[Role::Scout, Role::Solver, Role::Skeptic],
         residual: "unmet criteria / all criteria",
         way_out: None,
+        in_steps: false,
     },
     Row {
         playbook: Playbook::Value,
@@ -66,6 +69,7 @@ static ROWS: &[Row] = &[
             "The exit gate is passed: every check passes, the promised value is there.",
             Proof::ExitGate,
         )),
+        in_steps: true,
     },
     Row {
         playbook: Playbook::Prd,
@@ -73,6 +77,7 @@ static ROWS: &[Row] = &[
         roles: AUTHOR_AND_CRITIC,
         residual: "items that do not pass / all items",
         way_out: Some((ITEMS, "Every item of the PRD passes.", Proof::Items)),
+        in_steps: false,
     },
     Row {
         playbook: Playbook::Micro,
@@ -80,6 +85,7 @@ static ROWS: &[Row] = &[
         roles: AUTHOR_AND_CRITIC,
         residual: "failing checks + open concerns",
         way_out: Some((VERIFIED, "The critic finds nothing that matters.", Proof::Verified)),
+        in_steps: false,
     },
     #[cfg(test)]
     Row {
@@ -88,6 +94,7 @@ static ROWS: &[Row] = &[
         roles: &[Role::Solver],
         residual: "coins that are missing",
         way_out: None,
+        in_steps: false,
     },
 ];
 
@@ -111,6 +118,11 @@ impl Playbook {
 
     pub fn residual(self) -> &'static str {
         self.row().residual
+    }
+
+    /// Does an iteration consist of several steps?
+    pub fn works_in_steps(self) -> bool {
+        self.row().in_steps
     }
 
     /// The criterion that it adds by itself: there is no success without it.

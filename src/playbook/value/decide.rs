@@ -13,9 +13,10 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 
+use crate::machine::event::RunHalted;
 use crate::machine::halt::halt;
 use crate::machine::run::RunState;
-use crate::model::budget::Dimension;
+use crate::model::budget::{self, Dimension, Exhausted};
 use crate::model::decision::Mode;
 use crate::model::fraction::Fraction;
 use crate::model::stop::{ExitStatus, StopReason};
@@ -50,7 +51,8 @@ pub fn choose(run: &RunState) -> Choice {
         NextStep::GiveUp(_) | NextStep::End(_) if history::in_iteration(run).next().is_some() => close(run),
         NextStep::GiveUp(why) | NextStep::End(why) => {
             let detail = format!("partial: {why}; {}", standing(run));
-            Choice::Halt(Box::new(halt(run, ExitStatus::ExitBudgetExceeded, StopReason::MaxIters, detail)))
+            let halted = halt(run, ExitStatus::ExitBudgetExceeded, StopReason::MaxIters, detail);
+            Choice::Halt(Box::new(RunHalted { exhausted: limit_behind(run), ..halted }))
         }
     }
 }
@@ -158,8 +160,14 @@ fn is_over(run: &RunState) -> bool {
     let steps = history::in_iteration(run).count();
     let most = usize::try_from(run.value_settings().steps_per_iteration).unwrap_or(usize::MAX).max(1);
     steps >= most
+        || (steps > 0 && work_is_over(run))
         || history::in_iteration(run).next_back().is_some_and(|record| record.action.closes_iteration())
         || (steps > 0 && history::checked_fully(run))
+}
+
+/// Is what is left of the iteration's limits kept for its close?
+pub fn work_is_over(run: &RunState) -> bool {
+    !run.began_before_continuations() && budget::iteration_nearly_used(&run.limits, &run.spent)
 }
 
 /// May a person be asked before the end? Once: what was asked and changed nothing is not asked again.
@@ -230,6 +238,22 @@ fn check_between(run: &RunState) -> Option<Choice> {
         .find(|record| record.action.is_decision() && record.outcome == Outcome::Progress)?;
     let why = format!("step {} ({}) moved something", moved.step, moved.action);
     Some(Choice::Begin(Action::Vrc { mode: VrcMode::Quick }, why))
+}
+
+/// The limit of the run that is nearly used up: with more of it the run can go on.
+fn limit_behind(run: &RunState) -> Option<Exhausted> {
+    if run.began_before_continuations() || !nearly_spent(run) {
+        return None;
+    }
+    let (_, dimension) = spent_share(run);
+    let observed = match dimension {
+        Dimension::Iterations => run.spent.iterations.to_string(),
+        Dimension::TotalSeconds | Dimension::IterationSeconds => (run.spent.millis / 1_000).to_string(),
+        Dimension::TotalToolCalls | Dimension::IterationToolCalls => run.spent.tool_calls.to_string(),
+        Dimension::TotalTokens => run.spent.tokens().to_string(),
+        Dimension::CostUsd => run.spent.cost_usd.or(run.spent.known_cost_usd)?.to_string(),
+    };
+    Some(Exhausted { dimension, observed, limit: run.limits.of(dimension)? })
 }
 
 /// How far the run came, in words.

@@ -246,6 +246,7 @@ fn finish(run: &mut RunState, finished: &StepFinished) -> Result<(), &'static st
     }
     let now = mark(run);
     let iteration = run.current.as_ref().map(Iteration::number);
+    let was_cut = run.cut.is_some();
     let value = value_mut(run)?;
     value.note_attempt(&step);
     if let Action::Gate { gate } = step.action
@@ -279,6 +280,7 @@ fn finish(run: &mut RunState, finished: &StepFinished) -> Result<(), &'static st
         detail: finished.detail.clone(),
         tokens: now.tokens.saturating_sub(step.began.tokens),
         millis: now.millis.saturating_sub(step.began.millis),
+        cut: was_cut,
     });
     Ok(())
 }

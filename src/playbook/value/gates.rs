@@ -31,6 +31,8 @@ use super::{Choice, finished};
 
 /// Calls for one report, then it counts as missing.
 const TRIES: usize = 2;
+/// Steps of one gate, each gone on with by the next, before a limit of a step ends the run.
+const MAX_CONTINUED: usize = 3;
 /// The longest text a script makes of others: a question's reason, the detail of a step.
 const MAX_TEXT: usize = 4_000;
 
@@ -46,11 +48,20 @@ pub fn choose(run: &RunState) -> Choice {
     let Some(gate) = Gate::ALL.into_iter().find(|gate| !run.value().gates.contains(gate)) else {
         return Choice::Close;
     };
-    if let Some(cut) = &run.cut {
-        return Choice::Halt(Box::new(halt::over_budget(run, cut.exhausted.clone())));
-    }
     let action = Action::Gate { gate };
-    match run.value().log.iter().rev().find(|record| record.action == action) {
+    let before = run.began_before_continuations();
+    let of_gate = || run.value().log.iter().rev().filter(|record| record.action == action);
+    if let Some(cut) = &run.cut {
+        // A limit of each step ends this step; the next one goes on where its calls stopped.
+        let again = of_gate().take_while(|record| record.cut).count() <= MAX_CONTINUED;
+        if before || !again || cut.exhausted.dimension.ends_run() {
+            return Choice::Halt(Box::new(halt::over_budget(run, cut.exhausted.clone())));
+        }
+    }
+    match of_gate().next() {
+        Some(record) if record.cut && !before => {
+            Choice::Begin(action, format!("{}: a limit cut it, and it goes on", gate.title()))
+        }
         Some(record) if record.outcome == Outcome::Failed => {
             let reason = if gate == Gate::Inputs { StopReason::NullInput } else { StopReason::Escalated };
             let detail = format!("before the first iteration, {} ({gate}) failed. {}", gate.title(), record.detail);

@@ -144,6 +144,8 @@ pub struct StepRecord {
     pub detail: String,
     pub tokens: u64,
     pub millis: u64,
+    /// A limit ended it before its work was done.
+    pub cut: bool,
 }
 
 /// The rounds of one document's refinement.

@@ -82,6 +82,7 @@ fn what_was_proved_with_files_that_are_gone_is_not_proved() {
             detail: String::new(),
             tokens: 0,
             millis: 0,
+            cut: false,
         });
     }
     let passed = verification("unit/a", VerificationStatus::Passed);

@@ -6,13 +6,14 @@
 //! Invariants: one builder call for each step; every attempt that does not finish the task costs a retry, and the
 //! last one blocks it, so a task is tried at most `max_task_retries` times between two corrections of the course.
 
-use crate::machine::event::{Event, GitOperation, Probe};
+use crate::machine::event::{AgentEnd, Event, GitOperation, Probe};
 use crate::machine::run::RunState;
 use crate::machine::todo::{Effect, Todo};
 use crate::model::purpose::Purpose;
 use crate::model::value::plan::HUMAN_ACTION;
 use crate::model::value::tools::{HumanActionRequest, Structured, TaskComplete};
 use crate::model::value::{Dispute, Outcome, Task, TaskStatus, Verification, VerificationStatus};
+use crate::playbook::value::decide;
 use crate::playbook::value::event::TaskPut;
 use crate::playbook::value::state::OpenStep;
 
@@ -98,6 +99,10 @@ fn attempt(step: &OpenStep) -> Attempt<'_> {
     said.next().unwrap_or(Attempt::Nothing)
 }
 
+fn was_cut(step: &OpenStep) -> bool {
+    step.last_call(Purpose::Execute).is_some_and(|call| matches!(call.end, AgentEnd::Cut(_)))
+}
+
 /// What the task's own check says against it.
 fn failed_check(task: &Task, step: &OpenStep) -> Option<String> {
     task.check.as_ref()?;
@@ -112,6 +117,13 @@ fn close(run: &RunState, step: &OpenStep, task: &Task) -> Vec<Event> {
             Some(said) => not_done(run, step, task, format!("reported as done, but its check fails: {said}")),
         },
         Attempt::NeedsPerson(request) => wait_for_person(run, step, task, request),
+        // Cut for the sake of the iteration's close, it is gone on with in the next one, and that is no failed attempt.
+        Attempt::Nothing if decide::work_is_over(run) && was_cut(step) => {
+            let why = "the iteration closes; the next one goes on with it";
+            let mut events: Vec<Event> = put_back(run, &task.id, why).into_iter().collect();
+            events.push(finished(step, Outcome::NoProgress, format!("{} is not finished: {why}", task.id)));
+            events
+        }
         Attempt::Nothing => {
             let end = step.last_call(Purpose::Execute).map_or_else(String::new, |call| call.end.describe());
             not_done(run, step, task, format!("the builder {end}"))

@@ -83,7 +83,16 @@ fn rich(size: usize) -> (Sim, Stored) {
     for step in 0..20 {
         let action = Action::Fix { verifications: vec!["unit/hello".into()] };
         let (outcome, detail) = (Outcome::NoProgress, long("undone: wrong flag"));
-        value.log.push(StepRecord { step, iteration: Some(0), action, outcome, detail, tokens: 1, millis: 1 });
+        value.log.push(StepRecord {
+            step,
+            iteration: Some(0),
+            action,
+            outcome,
+            detail,
+            tokens: 1,
+            millis: 1,
+            cut: false,
+        });
         value.vrcs.push(vrc(step, &long(EARLIER_GAP)));
         let (label, commit) = (format!("qc-{step}"), "abc".to_owned());
         value.checkpoints.push(Checkpoint { label, commit, step, tasks_done: vec![], passing: vec![] });

@@ -194,6 +194,7 @@ impl At {
             tools: blob,
             message: blob,
             paraphrase: None,
+            bounds: None,
         });
         for (number, report) in reports.into_iter().enumerate() {
             let (call, report) = (call.clone(), Report::Value(report));
@@ -205,7 +206,7 @@ impl At {
                 sha256: blob,
             });
         }
-        self.sim.record(AgentFinished { call, role: purpose.role(), end });
+        self.sim.record(AgentFinished { call, role: purpose.role(), end, handover: None });
     }
 
     /// An agent that breaks down.
@@ -306,6 +307,7 @@ fn without_anybody_to_ask_the_run_stops_at_the_question_and_goes_on_after_the_an
         torn_bytes: 0,
         torn_sha256: None,
         patience: Patience::STOP,
+        raised: Vec::new(),
     });
     let calls = at.sim.run.value().step.as_ref().unwrap().calls.len();
     assert_eq!(calls, 5);
