@@ -35,6 +35,7 @@ use super::rounds::Rounds;
 use super::session::Session;
 use super::signals::Signals;
 use super::trees::Trees;
+use super::value::services::Running;
 use super::{downstream, git, guards, items, iteration, learn, northstar, people, probes, value};
 
 /// How a run is heard and told: where viewers listen, and where orders arrive.
@@ -72,6 +73,7 @@ impl<'a> Driver<'a> {
                 secrets: Arc::clone(agents.secrets()),
                 server_wait: ServerWait::default(),
                 checks: Rounds::default(),
+                services: Running::default(),
                 skip_waits: agents.skips_waits(),
                 learnings_exposed: AtomicBool::new(false),
             },
@@ -90,6 +92,8 @@ impl<'a> Driver<'a> {
         let watch = downstream::Watch::begin(&self.cx)?;
         let worked = self.work().await;
         watch.end().await;
+        let stopped = self.cx.state().halt.as_ref().is_none_or(|halt| halt.signal.is_some());
+        self.cx.services.end_all(!stopped).await;
         match worked {
             Ok(()) => self.cx.recorder.session.finish().await,
             Err(EngineError::Journal(JournalError::DiskFull { path })) => {

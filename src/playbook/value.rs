@@ -21,6 +21,7 @@ pub mod monitor;
 #[cfg(test)]
 mod proof_tests;
 mod rows;
+pub mod services;
 pub mod state;
 #[cfg(test)]
 pub mod testing;
@@ -177,6 +178,10 @@ impl Playbook for Value {
 
     fn probes(&self, run: &RunState, iteration: Option<&Iteration>) -> Vec<Probe> {
         if iteration.is_none() { measure::scripts(run) } else { Vec::new() }
+    }
+
+    fn before_checks(&self, run: &RunState, phase: Phase) -> Option<Todo> {
+        services::before_checks(run, phase)
     }
 
     fn verifiers(&self, run: &RunState, phase: Phase) -> (Vec<Probe>, Phase) {

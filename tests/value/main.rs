@@ -22,4 +22,5 @@ mod large;
 mod lessons;
 mod preparing;
 mod scenarios;
+mod services;
 mod unattended;

@@ -12,6 +12,7 @@ use crate::model::value::tools::Structured;
 use crate::model::value::{Action, Verification, VerificationStatus};
 
 use super::event::ValueEvent;
+use super::services;
 use super::state::{ValueState, source_of};
 
 /// May this event follow?
@@ -30,6 +31,11 @@ pub fn legal(run: &RunState, event: &ValueEvent) -> Result<(), String> {
             }
             Ok(())
         }
+        ValueEvent::ServiceStarted(started) => {
+            services::legal_place(run).and_then(|()| services::legal_start(run, started))
+        }
+        ValueEvent::ServiceEnded(ended) => services::legal_place(run).and_then(|()| services::legal_end(run, ended)),
+        ValueEvent::ServicesChecked(_) => services::legal_place(run),
         _ if value.step.is_none() => Err("no step is open".to_owned()),
         ValueEvent::StepFinished(_) if run.call.is_some() => Err("an agent is still at work".to_owned()),
         ValueEvent::VerificationsFound(found) => legal_scripts(value, &found.verifications),
@@ -45,7 +51,6 @@ pub fn legal(run: &RunState, event: &ValueEvent) -> Result<(), String> {
         | ValueEvent::TaskPut(_)
         | ValueEvent::DocumentsRead(_)
         | ValueEvent::VrcTaken(_)
-        | ValueEvent::ServicesChecked(_)
         | ValueEvent::PreflightChecked(_)
         | ValueEvent::RoundKept(_)
         | ValueEvent::RoundClosed(_)
@@ -90,6 +95,7 @@ pub fn admit(run: &RunState, report: &Structured) -> Result<(), String> {
             let known = id.is_empty() || value.task(id).is_some();
             if known { Ok(()) } else { Err(format!("there is no task `{id}`")) }
         }
+        Structured::ManageService(wish) => services::admit(run, wish),
         Structured::ReportStrategyChange(change) => change.within(run.value_settings()),
         _ => Ok(()),
     }

@@ -9,6 +9,8 @@ use crate::model::certificate::Residual;
 use crate::model::learnings::Link;
 use crate::model::purpose::Purpose;
 
+use super::services;
+
 /// The Northstar metric that value checks measure.
 pub const VALUE_SCORE: &str = "value_score";
 
@@ -44,6 +46,9 @@ pub fn way_out(run: &RunState, iteration: &Iteration, phase: Phase) -> WayOut {
     let Some(step) = run.value().exit_gate_passed else {
         return (false, None, "the exit gate is not passed".to_owned());
     };
+    if let Some(name) = services::down(run) {
+        return (false, None, format!("the service {name} is not healthy"));
+    }
     let phase = if phase == Phase::Iteration { Phase::Step(step) } else { phase };
     let passed = |id: &&String| {
         let probe = Probe::Verification((*id).clone());

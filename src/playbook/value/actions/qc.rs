@@ -19,14 +19,18 @@ use crate::playbook::value::event::VerificationPut;
 use crate::playbook::value::state::OpenStep;
 
 use crate::playbook::value::finished;
+use crate::playbook::value::services;
 
 /// Names in a line; the others are counted.
 const MAX_NAMED: usize = 5;
 
 // GENERATE_QC
 
-pub fn next_generate(_run: &RunState, step: &OpenStep) -> Option<Todo> {
+pub fn next_generate(run: &RunState, step: &OpenStep) -> Option<Todo> {
     if step.calls_for(Purpose::GenerateVerifications) == 0 {
+        if let Some(todo) = services::once(run, step) {
+            return Some(todo);
+        }
         return Some(Todo::call(Purpose::GenerateVerifications));
     }
     // Also after a call that failed: whatever it wrote is there.
@@ -173,7 +177,7 @@ pub fn missing(step: &OpenStep, probes: Vec<Probe>) -> Option<Todo> {
 
 /// A look at the services that the work needs, once in a step; `None`: there are none, or they were looked at.
 pub fn services_once(run: &RunState, step: &OpenStep) -> Option<Todo> {
-    let declared = run.value().context.as_ref().is_some_and(|context| !context.services.is_empty());
+    let declared = services::declared(run).next().is_some();
     (declared && step.services.is_none()).then_some(Todo::Effect(Effect::CheckServices))
 }
 
