@@ -29,6 +29,8 @@ enum Show {
     Swarm,
     /// A vision becomes a small tool.
     Value,
+    /// A vision becomes a small web service (the value playbook; needs python3).
+    Service,
     /// The items of a prd.json, one by one.
     Prd,
     /// An author, a critic and a known fix.
@@ -37,8 +39,8 @@ enum Show {
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Which playbook to show.
-    #[arg(value_enum, default_value = "swarm", value_name = "PLAYBOOK")]
+    /// What to show: a playbook, or a web service.
+    #[arg(value_enum, default_value = "swarm", value_name = "WHAT")]
     show: Show,
     /// Play the model's pauses this many times faster than written.
     #[arg(long, value_name = "N")]
@@ -83,6 +85,15 @@ const VALUE: &[(&str, &str)] = &[
     ("VISION.md", include_str!("../../assets/demo/value/VISION.md")),
     ("PRD.md", include_str!("../../assets/demo/value/PRD.md")),
     ("rehearsal.yaml", include_str!("../../assets/demo/value/rehearsal.yaml")),
+];
+
+/// The value playbook's workspace for a web service.
+const SERVICE: &[(&str, &str)] = &[
+    ("loop.yaml", include_str!("../../assets/demo/service/loop.yaml")),
+    ("NORTHSTAR.md", include_str!("../../assets/demo/service/NORTHSTAR.md")),
+    ("VISION.md", include_str!("../../assets/demo/service/VISION.md")),
+    ("PRD.md", include_str!("../../assets/demo/service/PRD.md")),
+    ("rehearsal.yaml", include_str!("../../assets/demo/service/rehearsal.yaml")),
 ];
 
 /// The prd playbook's workspace.
@@ -166,6 +177,7 @@ fn workspace(show: Show, into: Option<&Path>) -> Result<PathBuf, EngineError> {
     let files = match show {
         Show::Swarm => SWARM,
         Show::Value => VALUE,
+        Show::Service => SERVICE,
         Show::Prd => PRD,
         Show::Micro => MICRO,
     };

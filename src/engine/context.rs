@@ -29,6 +29,7 @@ use super::orders::{self, ServerWait};
 use super::recorder::Recorder;
 use super::rounds::Rounds;
 use super::signals::{self, Signals};
+use super::value::services::Running;
 
 /// How long a wait is when nothing is real.
 pub(super) const SKIPPED_WAIT: Duration = Duration::from_millis(20);
@@ -69,6 +70,8 @@ pub(super) struct Context<'a> {
     pub checks: Rounds,
     /// What its commands reach through us.
     pub network: Network,
+    /// The services that run.
+    pub services: Running,
     /// Nothing is real: a server's wait takes no time.
     pub skip_waits: bool,
     /// Since the last look at AGENTS.md, something ran while its name was no file of its own: no seal held it.

@@ -36,6 +36,7 @@ use super::rounds::Rounds;
 use super::session::Session;
 use super::signals::Signals;
 use super::trees::Trees;
+use super::value::services::Running;
 use super::{downstream, git, guards, items, iteration, learn, northstar, people, probes, value};
 
 /// How a run is heard and told: where viewers listen, and where orders arrive.
@@ -74,6 +75,7 @@ impl<'a> Driver<'a> {
                 server_wait: ServerWait::default(),
                 checks: Rounds::default(),
                 network: Network::default(),
+                services: Running::default(),
                 skip_waits: agents.skips_waits(),
                 learnings_exposed: AtomicBool::new(false),
             },
@@ -93,6 +95,8 @@ impl<'a> Driver<'a> {
         let watch = downstream::Watch::begin(&self.cx)?;
         let worked = self.work().await;
         watch.end().await;
+        let stopped = self.cx.state().halt.as_ref().is_none_or(|halt| halt.signal.is_some());
+        self.cx.services.end_all(!stopped).await;
         // Whatever else went wrong is what is told.
         let worked = worked.and(Network::end(&mut self.cx).await);
         match worked {

@@ -24,6 +24,7 @@ use super::context::{Context, Cutoff, Guarded};
 use super::error::EngineError;
 use super::secrecy;
 use super::value::scripts;
+use super::value::services;
 use super::value::sweep::{self, Job};
 
 /// A measured line longer than this is no number.
@@ -70,6 +71,10 @@ pub(super) async fn run_probe(cx: &mut Context<'_>, phase: Phase, probe: Probe) 
     let announced = cx.state().open_probes.contains(&(phase, probe.clone()));
     if !announced {
         cx.record(ProbeStarted { phase, probe: probe.clone(), argv: argv.clone() }).await?;
+    }
+    // Without the work nothing serves it either.
+    if matches!(phase, Phase::Empty | Phase::Reverted | Phase::AtStart) {
+        services::end_for_trial(cx).await?;
     }
     let view = checks::view(cx, phase, &probe)?;
     let job = job(cx, &probe, argv, timeout, 0, view.as_ref())?;

@@ -12,7 +12,7 @@ use crate::model::budget::Dimension;
 use crate::model::decision::{Mode, Patience};
 use crate::model::digest::Digest;
 use crate::model::ids::RunId;
-use crate::model::loop_file::LoopFile;
+use crate::model::loop_file::{LoopFile, NetworkDecl, SandboxDecl};
 use crate::playbook;
 use crate::tool::process::{self, Marker};
 use crate::tool::sandbox::{self, InForce, Sandbox};
@@ -70,7 +70,24 @@ pub enum Attendance {
 impl Attendance {
     /// What is enforced around commands, or why the run may not start.
     pub fn sandbox(self, declared: &LoopFile) -> Result<InForce, EngineError> {
-        sandbox::decide(&declared.sandbox, self == Self::Headless)
+        let mut wanted = declared.sandbox.clone();
+        // Services and those who use them meet on loopback. Where it cannot be had, there are none.
+        if wanted.network.is_none() && declared.playbook.wants_loopback() && sandbox::level().loopback {
+            wanted.network = Some(NetworkDecl::Loopback.into());
+        }
+        self.sandbox_of(&wanted)
+    }
+
+    /// The same for a run that goes on: what it had no network for at the start, it has none for now.
+    fn sandbox_again(self, state: &RunState) -> Result<InForce, EngineError> {
+        if state.started.sandbox.ends_with("network off") {
+            return self.sandbox_of(&state.loop_file().sandbox);
+        }
+        self.sandbox(state.loop_file())
+    }
+
+    fn sandbox_of(self, declared: &SandboxDecl) -> Result<InForce, EngineError> {
+        sandbox::decide(declared, self == Self::Headless)
             .map_err(|refusal| EngineError::usage(refusal.message, refusal.hint))
     }
 
@@ -219,7 +236,7 @@ impl Reopened {
     pub fn go_on(self, attendance: Attendance) -> Result<Session, EngineError> {
         let Self { root, run_dir, workspace, state, found, run_lock, claim, raise } = self;
         let run = state.run().clone();
-        let in_force = attendance.sandbox(state.loop_file())?;
+        let in_force = attendance.sandbox_again(&state)?;
         not_weaker(&state, &in_force)?;
         let sandbox = open_sandbox(&root, &workspace, &run, state.loop_file(), in_force)?;
         // A check that is held back never runs without its files: the run waits for a place that has them.

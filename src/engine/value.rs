@@ -8,11 +8,10 @@ pub(super) mod changes;
 mod documents;
 mod preflight;
 pub(super) mod scripts;
-mod services;
+pub(super) mod services;
 pub(super) mod sweep;
 
 use serde_json::{Map, Value};
-use tokio_util::sync::CancellationToken;
 
 use crate::journal::Blobs;
 use crate::machine::compose;
@@ -22,10 +21,10 @@ use crate::model::digest::Digest;
 use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::tools::Structured;
 use crate::playbook::value::brief::{self, Texts};
-use crate::playbook::value::event::{DocumentsRead, PreflightChecked, ServicesChecked};
+use crate::playbook::value::event::{DocumentsRead, PreflightChecked};
 
 use super::confine::protected;
-use super::context::{Context, Cutoff, Guarded};
+use super::context::Context;
 use super::error::EngineError;
 use super::excerpt;
 use super::learn;
@@ -87,17 +86,7 @@ pub(super) fn restore_scripts(cx: &Context<'_>) -> Result<(), EngineError> {
 }
 
 pub(super) async fn check_services(cx: &mut Context<'_>) -> Result<(), EngineError> {
-    let services = cx.state().value().context.as_ref().map(|context| context.services.clone());
-    let services = services.unwrap_or_default();
-    let token = CancellationToken::new();
-    let checks = services::checks(cx, services)?;
-    let outcome = match cx.guarded(&token, Cutoff::Never, services::all(checks, &token)).await? {
-        Guarded::Done(outcome) | Guarded::Cut(outcome) => outcome,
-        // It tells nothing about the services, and is made again on resume.
-        Guarded::Stopped(_) => return Ok(()),
-    };
-    let services = outcome.into_iter().map(|health| services::clean(health, cx.secrets())).collect();
-    cx.record(ServicesChecked { services }).await
+    services::check(cx).await
 }
 
 fn preflight(cx: &Context<'_>) -> PreflightChecked {
@@ -107,7 +96,10 @@ fn preflight(cx: &Context<'_>) -> PreflightChecked {
         Some(Structured::ReportPreflight(report)) => report.not_needed.as_slice(),
         _ => &[],
     };
-    value.context.as_ref().map_or_else(preflight::nothing, |context| preflight::check(context, not_needed))
+    let mut checked =
+        value.context.as_ref().map_or_else(preflight::nothing, |context| preflight::check(context, not_needed));
+    checked.services = preflight::services(cx.state(), not_needed);
+    checked
 }
 
 /// The first message of a call of this playbook: the capsule, which call it is, then its brief.

@@ -78,6 +78,9 @@ fn next_in_dream(state: &RunState) -> Todo {
         return todo;
     }
     if let Some(probe) = baseline_probes(state).into_iter().find(|probe| !state.baseline.probes.contains_key(probe)) {
+        if let Some(todo) = state.playbook().before_checks(state, Phase::Baseline) {
+            return todo;
+        }
         return Todo::RunProbe(Phase::Baseline, probe);
     }
     // What the checks themselves write is no work of an agent.
@@ -169,6 +172,9 @@ fn next_in_check(state: &RunState) -> Todo {
     }
     let missing = |probe: &Probe| iteration.probe(Phase::Iteration, probe).is_none();
     if let Some(probe) = iteration_probes(state, iteration).into_iter().find(missing) {
+        if let Some(todo) = state.playbook().before_checks(state, Phase::Iteration) {
+            return todo;
+        }
         return Todo::RunProbe(Phase::Iteration, probe);
     }
     // Where checks see the workspace itself, what they wrote is theirs, and not what the next agent did.
@@ -184,6 +190,10 @@ fn next_in_budget(state: &RunState) -> Todo {
         return Todo::Proceed;
     }
     if let Some(todo) = next_in_call(state) {
+        return todo;
+    }
+    // What the replays and the trials of judges stand on.
+    if let Some(todo) = state.playbook().before_checks(state, Phase::Replay(1)) {
         return todo;
     }
     for replay in 1..=gate::REPLAYS {

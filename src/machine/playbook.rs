@@ -171,6 +171,10 @@ pub trait Playbook: Sync {
     fn probes(&self, _run: &RunState, _iteration: Option<&Iteration>) -> Vec<Probe> {
         Vec::new()
     }
+    /// What must be seen to before the checks of a phase run; `None`: they may run.
+    fn before_checks(&self, _run: &RunState, _phase: Phase) -> Option<Todo> {
+        None
+    }
     /// Its own checks that count as verifiers in a phase, each with the phase that shows it.
     fn verifiers(&self, _run: &RunState, _iteration: &Iteration, _phase: Phase) -> Vec<(Phase, Probe)> {
         Vec::new()

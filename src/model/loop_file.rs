@@ -231,6 +231,7 @@ fn check(declared: &LoopFile, text: &str, file: &str) -> Result<(), Diagnostic> 
         .and_then(|()| check_criteria(declared))
         .and_then(|()| check_agents(declared))
         .and_then(|()| check_sections(declared))
+        .and_then(|()| check_services(declared))
         .and_then(|()| check_links(declared))
         .and_then(|()| {
             DependencyDecl::check_all(&declared.backpressure).map_err(|(key, message, hint)| wrong(&key, message, hint))
@@ -338,6 +339,17 @@ fn check_sections(declared: &LoopFile) -> Result<(), Wrong> {
         checked.map_err(|(key, message, hint)| wrong(key, message, hint))?;
     }
     Ok(())
+}
+
+/// A service without a network is reached by nobody.
+fn check_services(declared: &LoopFile) -> Result<(), Wrong> {
+    let started = declared.value_settings().services.iter().find(|service| service.is_started());
+    let Some(service) = started.filter(|_| declared.sandbox.network == Some(NetworkDecl::Off.into())) else { return Ok(()) };
+    if declared.sandbox.mode == Some(SandboxMode::Off) {
+        return Ok(());
+    }
+    let message = format!("the service `{}` cannot be reached with `network: off`", service.name);
+    Err(wrong("network:", message, "leave `network` out (then it is loopback), or say `network: loopback`"))
 }
 
 fn check_links(declared: &LoopFile) -> Result<(), Wrong> {

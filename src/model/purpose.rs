@@ -88,7 +88,7 @@ purposes! {
         PrdCritique = "prd_critique", Reasoner, "critique the PRD", [] => ReportCritique;
         PrdResearch = "prd_research", Researcher, "research for the PRD", [] => ReportResearch;
         PrdAmend = "prd_amend", Reasoner, "amend the PRD", [] => ProposePrd;
-        Plan = "plan", Reasoner, "make the plan", [ManageTask];
+        Plan = "plan", Reasoner, "make the plan", [ManageTask ManageService];
         Craap = "craap", Reasoner, "CRAAP review of the plan", [ManageTask];
         Clarity = "clarity", Reasoner, "CLARITY review of the plan", [ManageTask];
         Validate = "validate", Reasoner, "VALIDATE review of the plan", [ManageTask];
@@ -97,17 +97,17 @@ purposes! {
         Prune = "prune", Reasoner, "PRUNE review of the plan", [ManageTask];
         Tidy = "tidy", Reasoner, "TIDY review of the plan", [ManageTask];
         VerifyBlockers = "verify_blockers", Reasoner, "verify blockers", [ManageTask];
-        Preflight = "preflight", Reasoner, "preflight", [] => ReportPreflight;
+        Preflight = "preflight", Reasoner, "preflight", [ManageService] => ReportPreflight;
         // Its steps.
-        Execute = "execute", Builder, "execute", [RequestHumanAction ReportWrongCheck] => ReportTaskComplete;
+        Execute = "execute", Builder, "execute", [RequestHumanAction ReportWrongCheck ManageService] => ReportTaskComplete;
         // Fixers and the author of checks do not grade themselves: they just stop.
         GenerateVerifications = "generate_verifications", Qc, "write checks", [ManageTask];
         Triage = "triage", Classifier, "triage failures", [] => ReportTriage;
         Fix = "fix", Fixer, "fix", [RequestHumanAction ReportWrongCheck];
-        ServiceFix = "service_fix", Fixer, "mend services", [RequestHumanAction];
+        ServiceFix = "service_fix", Fixer, "mend services", [RequestHumanAction ManageService];
         Research = "research", Researcher, "research", [] => ReportResearch;
         CriticalEval = "critical_eval", Evaluator, "evaluate as a user", [ReportEvalFinding];
-        CourseCorrect = "course_correct", Reasoner, "correct the course", [ManageTask] => ReportCourseCorrection;
+        CourseCorrect = "course_correct", Reasoner, "correct the course", [ManageTask ManageService] => ReportCourseCorrection;
         InteractivePause = "interactive_pause", Reasoner, "prepare a pause", [] => RequestHumanAction;
         PlanHealth = "plan_health_check", Reasoner, "health of the plan", [ManageTask];
         Strategy = "process_monitor", Reasoner, "rethink the strategy", [] => ReportStrategyChange;

@@ -22,6 +22,7 @@ pub mod monitor;
 #[cfg(test)]
 mod proof_tests;
 mod rows;
+pub mod services;
 pub mod state;
 #[cfg(test)]
 pub mod testing;
@@ -183,6 +184,10 @@ impl Playbook for Value {
 
     fn probes(&self, run: &RunState, iteration: Option<&Iteration>) -> Vec<Probe> {
         if iteration.is_none() { measure::scripts(run) } else { Vec::new() }
+    }
+
+    fn before_checks(&self, run: &RunState, phase: Phase) -> Option<Todo> {
+        services::before_checks(run, phase)
     }
 
     fn verifiers(&self, run: &RunState, iteration: &Iteration, phase: Phase) -> Vec<(Phase, Probe)> {

@@ -12,6 +12,7 @@ use super::capture::Captured;
 use super::environment::{self, CALL_VAR, ENGINE_VAR, RUN_VAR};
 use super::sandbox::{Confinement, Layer};
 use super::step::NotReady;
+use crate::model::value::tools::StopSignal;
 
 /// What is kept of each stream unless said otherwise.
 pub const KEEP_BYTES: usize = 1024 * 1024;
@@ -40,6 +41,8 @@ pub struct CommandSpec {
     /// In place of our own stdin and stdout: for a program that is talked to while it runs. Nothing of its
     /// stdout is kept.
     pub wires: Option<Wires>,
+    /// What it is asked to end with, before it is killed.
+    pub stop_signal: StopSignal,
     /// What the command wears; `None`: nothing, it runs with our own rights.
     pub confinement: Option<Arc<Confinement>>,
 }
@@ -56,6 +59,7 @@ impl CommandSpec {
             run_marker: run_marker.into(),
             stdin: None,
             wires: None,
+            stop_signal: StopSignal::Term,
             confinement: None,
         }
     }

@@ -25,6 +25,7 @@ use super::sandbox::Layer;
 use super::spawn::{self, OnParentDeath};
 use super::step;
 use super::sweep;
+use crate::model::value::tools::StopSignal;
 
 /// Between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(2);
@@ -73,7 +74,7 @@ pub(super) fn supervise(mut spec: CommandSpec, stop: PipeReader) -> ProcessOutco
     if stopped.is_some() {
         // Some may have left the session and dropped the marker; their parents still name them.
         seen.extend(sweep::descendants(leader));
-        signal_group(leader, Signal::TERM);
+        signal_group(leader, farewell(spec.stop_signal));
         // What it writes while it shuts down is still read: a full pipe must not hold it up.
         pipes.pump(Some(&exit), None, after(GRACE));
         seen.extend(sweep::descendants(leader));
@@ -125,7 +126,7 @@ fn supervise_launched(mut spec: CommandSpec, pool: &Pool, call: &str, stop: &Pip
         }
     };
     if stopped.is_some() {
-        running.signal(Signal::TERM);
+        running.signal(farewell(spec.stop_signal));
         // What it writes while it shuts down is still read: a full pipe must not hold it up.
         pipes.pump(Some(&running), None, after(GRACE));
         running.signal(Signal::KILL);
@@ -255,6 +256,15 @@ fn why_not(spec: &CommandSpec, error: &io::Error) -> End {
 fn after(wait: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(wait).unwrap_or(now + Duration::from_secs(31_536_000))
+}
+
+const fn farewell(signal: StopSignal) -> Signal {
+    match signal {
+        StopSignal::Term => Signal::TERM,
+        StopSignal::Int => Signal::INT,
+        StopSignal::Quit => Signal::QUIT,
+        StopSignal::Hup => Signal::HUP,
+    }
 }
 
 fn signal_group(leader: u32, signal: Signal) {

@@ -237,7 +237,7 @@ const MAY_TOUCH_FILES: &[(&str, &str)] = &[
     ("engine/git/place.rs", "a repository outside of the workspace that names it"),
     ("engine/resources.rs", "/proc"),
     ("engine/probes.rs", "a folder for a check's data in the private temporary folder"),
-    ("engine/value/services.rs", "/proc"),
+    ("engine/value/services/", "/proc; logs in the run's own folder"),
     ("cli/", "what the operator names, outside of workspaces"),
 ];
 /// What touches the file system by a path.

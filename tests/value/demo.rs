@@ -40,6 +40,28 @@ fn the_demo_ends_with_the_exit_gate_passed() {
     assert_eq!(outcomes, ["failed", "passed"]);
 }
 
+/// A service that the plan declares does not come up, is mended, and asked over HTTP by every check.
+#[test]
+fn the_service_demo_delivers_a_web_service() {
+    if !super::services::has_python() {
+        return;
+    }
+    let bench = Bench::new();
+    let place = bench.workspace.join("demo");
+    let ended = bench.nightloop(&["demo", "service", "--headless", "--into", place.to_str().unwrap()]).expect(0);
+    assert!(ended.stdout.contains("EXIT_CONVERGED") && ended.stdout.contains("verified: chain"), "{}", ended.stdout);
+    let events = bench.events();
+    let actions: Vec<&Value> =
+        events.iter().filter(|(kind, _)| kind == "step.began").map(|(_, data)| &data["action"]).collect();
+    assert_eq!(actions.iter().filter(|action| **action == "service_fix").count(), 1, "{actions:?}");
+    let checked: Vec<&Value> = events
+        .iter()
+        .filter(|(kind, _)| kind == "services.checked")
+        .map(|(_, data)| &data["services"][0]["healthy"])
+        .collect();
+    assert!(checked.contains(&&json!(false)) && checked.last() == Some(&&json!(true)), "{checked:?}");
+}
+
 /// The author of this demo marks items as done by itself, and is not believed.
 #[test]
 fn the_prd_demo_ends_with_every_item_passed_by_the_engine() {

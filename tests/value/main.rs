@@ -24,4 +24,5 @@ mod limits;
 mod preparing;
 mod recovery;
 mod scenarios;
+mod services;
 mod unattended;

@@ -3,10 +3,12 @@
 //! Role: look. Not its role: whether the run may begin without them (the gate decides).
 //! Invariants: names only, never a value; lists are bounded; a variable counts only if tools will see it.
 
+use crate::machine::run::RunState;
 use crate::model::learnings::flatten;
 use crate::model::secret::looks_secret;
 use crate::model::value::tools::Discovery;
 use crate::playbook::value::event::PreflightChecked;
+use crate::playbook::value::services;
 use crate::tool::lookup;
 use crate::tool::process;
 
@@ -20,7 +22,34 @@ const PLACEHOLDERS: [&str; 4] = ["your-", "placeholder", "changeme", "xxx"];
 
 /// Nothing is known about the work, so nothing is missing.
 pub(super) const fn nothing() -> PreflightChecked {
-    PreflightChecked { missing_tools: Vec::new(), missing_variables: Vec::new(), placeholder_variables: Vec::new() }
+    PreflightChecked {
+        missing_tools: Vec::new(),
+        missing_variables: Vec::new(),
+        placeholder_variables: Vec::new(),
+        services: Vec::new(),
+    }
+}
+
+/// What keeps declared services from being started at all. What is still to be built is no obstacle.
+pub(super) fn services(run: &RunState, not_needed: &[String]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for service in services::started(run) {
+        let name = &service.name;
+        let program = service.start.iter().flatten().next().filter(|program| !program.contains('/'));
+        if let Some(program) = program.filter(|program| lookup::find(program).is_err() && !not_needed.contains(program))
+        {
+            problems.push(format!("install `{program}`, which starts the service {name}"));
+        }
+        let is_set = |variable: &String| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
+        for variable in service.env.iter().filter(|one| !is_set(one) && !not_needed.contains(one)) {
+            problems.push(format!("set `{variable}`, which the service {name} needs"));
+        }
+    }
+    if services::started(run).next().is_some() {
+        problems.extend(services::no_network(run).map(str::to_owned));
+    }
+    problems.truncate(MAX_NAMES);
+    problems
 }
 
 pub(super) fn check(context: &Discovery, not_needed: &[String]) -> PreflightChecked {
@@ -89,6 +118,10 @@ mod tests {
             tools_required: words(tools),
             env_vars_required: words(variables),
             services: Vec::new(),
+            entry_points: Vec::new(),
+            start_command: None,
+            key_files: Vec::new(),
+            network: Vec::new(),
             test_frameworks: Vec::new(),
             holistic_type: None,
             unresolved_questions: Vec::new(),

@@ -1,287 +1,270 @@
-//! Are the services that the work needs there?
+//! The services of a run: brought up, looked at, recorded.
 //!
-//! Role: ask each of them, on this machine only, all at the same time. Not its role: what follows from the answers.
-//! Invariants: nothing outside this machine is asked; every question ends within its limit; what cannot be asked is
-//! "not checked", which is no failure, because no repair would change it.
+//! Role: make true what the folded run says should run: what ended is recorded, what is stale is ended, what does not
+//! run is started, and then each is asked whether it is healthy. Not its role: what follows (the playbook), keeping a
+//! process (`running`), asking (`health`).
+//!
+//! Invariants: a start is durable before it is made; a service is healthy only while the process that we started lives;
+//! each look starts one service at most [`TRIES`] times and ends within the time that services may take to start.
 
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::Path;
+mod health;
+mod log;
+mod running;
+
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use futures_util::future::join_all;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::confine;
-use crate::engine::context::Context;
+use crate::engine::context::{Context, Cutoff, Guarded};
 use crate::engine::error::EngineError;
-use crate::model::learnings::flatten;
-use crate::model::secret::Secrets;
+use crate::model::ids::Role;
 use crate::model::value::tools::{HealthType, Service};
-use crate::playbook::value::event::ServiceHealth;
-use crate::tool::process::{self, Access, CommandSpec, End};
+use crate::playbook::value::event::{ServiceEnded, ServiceHealth, ServiceStarted, ServicesChecked};
+use crate::playbook::value::services;
+use crate::tool::network::RunNetwork;
+use crate::tool::process::{CommandSpec, is_passed_on};
 
-const MAX_SERVICES: usize = 20;
-const HTTP_LIMIT: Duration = Duration::from_secs(5);
-const TCP_LIMIT: Duration = Duration::from_secs(2);
-const COMMAND_LIMIT: Duration = Duration::from_secs(10);
-/// The first line of an answer is shorter than this.
-const MAX_STATUS_LINE: usize = 256;
-const MAX_NAME: usize = 80;
-const MAX_DETAIL: usize = 200;
+pub(in crate::engine) use running::Running;
+use running::{Ended, One};
 
-/// How a service is asked.
-pub(super) enum Check {
-    NotChecked(String),
-    Http { url: String, ports: Vec<(IpAddr, u16)>, request: String },
-    Tcp(u16),
-    Process(String),
-    Command(Box<CommandSpec>),
+/// Starts of one service in one look; one, where it may still have to be built.
+const TRIES: u32 = 2;
+/// Between two questions to a service that is starting.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Of a log, so much goes to agents.
+const LOG_SHOWN: usize = 1_500;
+/// No service outlives this; the run ends it long before.
+const A_YEAR: Duration = Duration::from_secs(31_536_000);
+/// What a service writes goes one way, in the order in which it comes.
+const IN_ONE_STREAM: &str = "exec \"$0\" \"$@\" 2>&1";
+
+/// One look: what it tried, and what it knows so far.
+#[derive(Default)]
+struct Look {
+    starts: BTreeMap<String, u32>,
+    /// Why a service was not started.
+    refused: BTreeMap<String, String>,
+    health: BTreeMap<String, ServiceHealth>,
 }
 
-pub(super) fn checks(cx: &Context<'_>, services: Vec<Service>) -> Result<Vec<(String, Check)>, EngineError> {
-    let mut checks = Vec::new();
-    for (index, service) in services.into_iter().enumerate() {
-        let name: String = flatten(&service.name).chars().take(MAX_NAME).collect();
-        let check = match (index < MAX_SERVICES, service.health_type) {
-            (false, _) => Check::NotChecked(format!("more than {MAX_SERVICES} services")),
-            (true, HealthType::Http) => http_check(service.health_url.as_deref().unwrap_or_default()),
-            (true, HealthType::Tcp) => match service.port {
-                Some(port) if port > 0 => Check::Tcp(port),
-                Some(_) | None => Check::NotChecked("it has no port".to_owned()),
-            },
-            (true, HealthType::Process) => match service.process.filter(|name| !name.is_empty()) {
-                Some(name) => Check::Process(name),
-                None => Check::NotChecked("no process is named".to_owned()),
-            },
-            (true, HealthType::Command) => command_check(cx, service.command.unwrap_or_default())?,
-        };
-        checks.push((name, check));
+impl Look {
+    fn is_healthy(&self, name: &str) -> bool {
+        self.health.get(name).is_some_and(|one| one.healthy)
     }
-    Ok(checks)
-}
 
-/// A command that an agent named: within the rules, and where possible without a right to change anything.
-fn command_check(cx: &Context<'_>, argv: Vec<String>) -> Result<Check, EngineError> {
-    if argv.is_empty() {
-        return Ok(Check::NotChecked("no command is named".to_owned()));
+    fn may_start(&self, cx: &Context<'_>, name: &str) -> bool {
+        let tries = if services::is_to_be_mended(cx.state(), name) { TRIES } else { 1 };
+        self.starts.get(name).is_none_or(|starts| *starts < tries) && !self.refused.contains_key(name)
     }
-    if let Err(why) = confine::permitted(&cx.rules, &argv) {
-        return Ok(Check::NotChecked(why));
-    }
-    let mut spec = CommandSpec::new(argv, cx.workspace(), cx.state().run().as_str());
-    spec.timeout = COMMAND_LIMIT;
-    spec.confinement = confine::of_access(cx, Access::ReadOnly)?;
-    Ok(Check::Command(Box::new(spec)))
 }
 
-/// Asks them all.
-pub(super) async fn all(checks: Vec<(String, Check)>, cancel: &CancellationToken) -> Vec<ServiceHealth> {
-    join_all(checks.into_iter().map(|(name, check)| ask(name, check, cancel))).await
-}
-
-/// What a service said loses what must stay secret.
-pub(super) fn clean(health: ServiceHealth, secrets: &Secrets) -> ServiceHealth {
-    ServiceHealth { detail: secrets.redact(&health.detail).into_owned(), ..health }
-}
-
-async fn ask(name: String, check: Check, cancel: &CancellationToken) -> ServiceHealth {
-    let (healthy, detail) = match check {
-        Check::NotChecked(why) => (true, format!("not checked: {why}")),
-        Check::Http { url, ports, request } => match timeout(HTTP_LIMIT, status(&ports, &request)).await {
-            Ok(Ok(code)) => ((200..400).contains(&code), format!("{url} answers {code}")),
-            Ok(Err(error)) => (false, format!("{url}: {error}")),
-            Err(_) => (false, format!("{url} does not answer within {} s", HTTP_LIMIT.as_secs())),
-        },
-        Check::Tcp(port) => match timeout(TCP_LIMIT, connect(&loopback(port))).await {
-            Ok(Ok(_)) => (true, format!("port {port} is open")),
-            Ok(Err(error)) => (false, format!("port {port}: {error}")),
-            Err(_) => (false, format!("port {port} does not answer within {} s", TCP_LIMIT.as_secs())),
-        },
-        Check::Process(process) => match tokio::task::spawn_blocking(move || runs(&process)).await {
-            Ok(Some(true)) => (true, "it runs".to_owned()),
-            Ok(Some(false)) => (false, "no process of that name runs".to_owned()),
-            Ok(None) | Err(_) => (true, "not checked: processes cannot be listed here".to_owned()),
-        },
-        Check::Command(spec) => match process::run(*spec, cancel).await.end {
-            End::Exited(0) => (true, "its command succeeds".to_owned()),
-            End::Exited(code) => (false, format!("its command ends with exit code {code}")),
-            End::Signaled(signal) => (false, format!("its command is ended by signal {signal}")),
-            End::TimedOut => (false, format!("its command does not end within {} s", COMMAND_LIMIT.as_secs())),
-            End::Cancelled => (false, "its command was interrupted".to_owned()),
-            End::NotStarted(why) | End::Exhausted(why) => (false, format!("its command did not start: {why}")),
-        },
-    };
-    ServiceHealth { name, healthy, detail: flatten(&detail).chars().take(MAX_DETAIL).collect() }
-}
-
-fn loopback(port: u16) -> Vec<(IpAddr, u16)> {
-    vec![(Ipv4Addr::LOCALHOST.into(), port), (Ipv6Addr::LOCALHOST.into(), port)]
-}
-
-fn http_check(url: &str) -> Check {
-    // A template that nobody filled in.
-    if url.contains('{') {
-        return Check::NotChecked("its URL is not filled in".to_owned());
-    }
-    let Ok(parsed) = reqwest::Url::parse(url) else { return Check::NotChecked("its URL cannot be read".to_owned()) };
-    let Some(port) = parsed.port_or_known_default().filter(|_| parsed.scheme() == "http") else {
-        return Check::NotChecked("only http is asked".to_owned());
-    };
-    let Some(host) = parsed.host_str() else { return Check::NotChecked("its URL names no host".to_owned()) };
-    let address = host.trim_matches(['[', ']']).parse::<IpAddr>().ok();
-    let ports = match address {
-        Some(address) if address.is_loopback() => vec![(address, port)],
-        None if host == "localhost" => loopback(port),
-        Some(_) | None => return Check::NotChecked("it is not on this machine".to_owned()),
-    };
-    let path = parsed.query().map_or_else(|| parsed.path().to_owned(), |query| format!("{}?{query}", parsed.path()));
-    let request = format!(
-        "GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nUser-Agent: nightloop\r\nAccept: */*\r\nConnection: close\r\n\r\n"
-    );
-    Check::Http { url: format!("http://{host}:{port}{}", parsed.path()), ports, request }
-}
-
-async fn connect(ports: &[(IpAddr, u16)]) -> io::Result<TcpStream> {
-    let mut last = io::Error::from(io::ErrorKind::NotFound);
-    for place in ports {
-        match TcpStream::connect(place).await {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = error,
+/// Brings up what should run, and records what is healthy. A stop leaves it open: it is done again on resume.
+pub(super) async fn check(cx: &mut Context<'_>) -> Result<(), EngineError> {
+    record_ended(cx).await?;
+    end_obsolete(cx).await?;
+    let ours: Vec<Service> = services::started(cx.state()).cloned().collect();
+    let mut look = Look::default();
+    loop {
+        for service in &ours {
+            if !runs(cx, &service.name) && look.may_start(cx, &service.name) {
+                start(cx, service, &mut look).await?;
+            }
         }
-    }
-    Err(last)
-}
-
-/// The status code that a server answers with. Redirects are answers, not ways to follow.
-async fn status(ports: &[(IpAddr, u16)], request: &str) -> io::Result<u16> {
-    let mut stream = connect(ports).await?;
-    stream.write_all(request.as_bytes()).await?;
-    let mut line = Vec::new();
-    while !line.contains(&b'\n') && line.len() < MAX_STATUS_LINE {
-        let mut buffer = [0; 64];
-        let count = stream.read(&mut buffer).await?;
-        if count == 0 {
+        let open: Vec<Service> = ours.iter().filter(|one| !look.is_healthy(&one.name)).cloned().collect();
+        if !ask(cx, open, &mut look).await? {
+            return Ok(());
+        }
+        record_ended(cx).await?;
+        end_hung(cx, &ours, &look).await?;
+        if !ours.iter().any(|one| !look.is_healthy(&one.name) && is_coming(cx, one, &look)) {
             break;
         }
-        line.extend_from_slice(&buffer[..count]);
-    }
-    let text = String::from_utf8_lossy(&line);
-    let mut words = text.split_whitespace();
-    let code = words.next().filter(|word| word.starts_with("HTTP/")).and_then(|_| words.next());
-    code.and_then(|code| code.parse().ok()).ok_or_else(|| io::Error::other("it does not speak HTTP"))
-}
-
-/// Does a process of this name run? `None`: nobody can say here.
-fn runs(name: &str) -> Option<bool> {
-    let entries = std::fs::read_dir("/proc").ok()?;
-    let mut any = false;
-    for entry in entries.flatten() {
-        if !entry.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit()) {
-            continue;
-        }
-        any = true;
-        if is_called(&entry.path(), name) {
-            return Some(true);
+        let token = CancellationToken::new();
+        if let Guarded::Stopped(()) = cx.guarded(&token, Cutoff::Never, tokio::time::sleep(PAUSE)).await? {
+            return Ok(());
         }
     }
-    any.then_some(false)
+    let others: Vec<Service> = services::declared(cx.state()).filter(|one| !one.is_started()).cloned().collect();
+    if !ask(cx, others, &mut look).await? {
+        return Ok(());
+    }
+    let declared: Vec<String> = services::declared(cx.state()).map(|one| health::shown_name(&one.name)).collect();
+    let services = declared.into_iter().filter_map(|name| look.health.remove(&name)).collect();
+    cx.record(ServicesChecked { services }).await
 }
 
-/// The kernel keeps the first 15 bytes of a name; the command line has all of it.
-fn is_called(process: &Path, name: &str) -> bool {
-    let comm = std::fs::read_to_string(process.join("comm")).unwrap_or_default();
-    let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
-    let program = String::from_utf8_lossy(line.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
-    let program = program.rsplit('/').next().unwrap_or_default();
-    comm.trim_end() == name || program == name
+/// Where the run's commands meet.
+fn network(cx: &Context<'_>) -> Option<RunNetwork> {
+    cx.sandbox().network().ok().cloned()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn runs(cx: &Context<'_>, name: &str) -> bool {
+    cx.services.get(name).is_some()
+}
 
-    /// A server that answers one request with these bytes; its port.
-    async fn server(answer: &'static str) -> u16 {
-        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        tokio::spawn(async move {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            let mut request = Vec::new();
-            while !request.ends_with(b"\r\n\r\n") {
-                let mut byte = [0; 1];
-                if stream.read(&mut byte).await.unwrap() == 0 {
-                    return;
-                }
-                request.extend_from_slice(&byte);
+/// May it still become healthy in this look?
+fn is_coming(cx: &Context<'_>, service: &Service, look: &Look) -> bool {
+    match cx.services.get(&service.name) {
+        Some(one) => one.age() < Duration::from_secs(service.start_seconds()),
+        None => look.may_start(cx, &service.name),
+    }
+}
+
+/// Asks these; `false`: a stop came first.
+async fn ask(cx: &mut Context<'_>, services: Vec<Service>, look: &mut Look) -> Result<bool, EngineError> {
+    let (ours, asked): (Vec<_>, Vec<_>) =
+        services.into_iter().partition(|one| one.is_started() && !runs(cx, &one.name));
+    for service in ours {
+        let detail = why_down(cx, &service.name, look);
+        let log = cx.state().value().services.iter().find(|one| one.name == service.name).map(|one| one.log.clone());
+        let log = cx.services.last_log(&service.name).map(|log| shown(&log)).or(log).unwrap_or_default();
+        let health = ServiceHealth { name: service.name.clone(), healthy: false, detail, log };
+        look.health.insert(service.name, health);
+    }
+    let checks = health::checks(cx, asked)?;
+    let token = CancellationToken::new();
+    let network = network(cx);
+    let asked = health::all(network.as_ref(), checks, &token);
+    let outcome = match cx.guarded(&token, Cutoff::Never, asked).await? {
+        Guarded::Done(outcome) | Guarded::Cut(outcome) => outcome,
+        Guarded::Stopped(_) => return Ok(false),
+    };
+    for health in outcome {
+        let mut health = health::clean(health, cx.secrets());
+        if let Some(one) = cx.services.get(&health.name) {
+            // What answers while our process is gone is somebody else.
+            if one.is_over() {
+                health.healthy = false;
             }
-            let line = String::from_utf8(request).unwrap().lines().next().unwrap().to_owned();
-            assert_eq!(line, "GET /health?deep=1 HTTP/1.1");
-            stream.write_all(answer.as_bytes()).await.unwrap();
-        });
-        port
-    }
-
-    async fn health(check: Check) -> ServiceHealth {
-        all(vec![("web".to_owned(), check)], &CancellationToken::new()).await.remove(0)
-    }
-
-    #[tokio::test]
-    async fn a_real_server_is_asked_for_its_status() {
-        for (answer, healthy) in [
-            ("HTTP/1.1 200 OK\r\n\r\n", true),
-            ("HTTP/1.1 302 Found\r\nLocation: http://example.com/\r\n\r\n", true),
-            ("HTTP/1.0 404 Not Found\r\n\r\n", false),
-            ("HTTP/1.1 503 Busy\r\n\r\n", false),
-            ("220 ready\r\n", false),
-            ("", false),
-        ] {
-            let port = server(answer).await;
-            let found = health(http_check(&format!("http://localhost:{port}/health?deep=1"))).await;
-            assert_eq!(found.healthy, healthy, "{answer:?}: {}", found.detail);
+            if !health.healthy {
+                health.log = shown(&one.log());
+            }
         }
+        look.health.insert(health.name.clone(), health);
     }
+    Ok(true)
+}
 
-    #[tokio::test]
-    async fn what_is_not_here_is_not_asked() {
-        for url in
-            ["http://example.com/", "https://localhost/", "http://10.0.0.1/", "http://localhost:{PORT}/", "x", ""]
-        {
-            let found = health(http_check(url)).await;
-            assert!(found.healthy && found.detail.starts_with("not checked"), "{url}: {}", found.detail);
+fn why_down(cx: &Context<'_>, name: &str, look: &Look) -> String {
+    if let Some(why) = look.refused.get(name) {
+        return why.clone();
+    }
+    let end = cx.state().value().lives.get(name).and_then(|life| life.last_end.clone());
+    end.map_or_else(|| "it does not run".to_owned(), |end| format!("it does not run: {end}"))
+}
+
+/// The end of a log, within what agents are shown.
+fn shown(log: &str) -> String {
+    let from = log.ceil_char_boundary(log.len().saturating_sub(LOG_SHOWN));
+    log.get(from..).unwrap_or_default().to_owned()
+}
+
+/// Records what ended by itself.
+async fn record_ended(cx: &mut Context<'_>) -> Result<(), EngineError> {
+    for ended in cx.services.take_ended().await {
+        record_end(cx, ended, false).await?;
+    }
+    Ok(())
+}
+
+async fn record_end(cx: &mut Context<'_>, ended: Ended, asked: bool) -> Result<(), EngineError> {
+    let log = if ended.log.is_empty() { None } else { Some(cx.blobs().put(ended.log.as_bytes())?) };
+    cx.record(ServiceEnded { name: ended.name, how: ended.how, asked, log }).await
+}
+
+/// Ends what is not declared any more, or not like this, or was started before files changed.
+async fn end_obsolete(cx: &mut Context<'_>) -> Result<(), EngineError> {
+    let current = |name: &String| {
+        services::started(cx.state()).any(|one| one.name == *name && services::is_current(cx.state(), one))
+    };
+    let obsolete: Vec<String> = cx.services.names().filter(|name| !current(name)).collect();
+    end(cx, obsolete).await
+}
+
+/// Ends all for a trial without the work that they serve; they come up again for the next checks.
+pub(in crate::engine) async fn end_for_trial(cx: &mut Context<'_>) -> Result<(), EngineError> {
+    record_ended(cx).await?;
+    let all = cx.services.names().collect();
+    end(cx, all).await
+}
+
+/// A service that had its time to start and answers nothing is started anew, within the bound of a look.
+async fn end_hung(cx: &mut Context<'_>, ours: &[Service], look: &Look) -> Result<(), EngineError> {
+    let hung = |one: &&Service| {
+        let out_of_time =
+            cx.services.get(&one.name).is_some_and(|had| had.age() >= Duration::from_secs(one.start_seconds()));
+        out_of_time && !look.is_healthy(&one.name) && look.starts.get(&one.name).is_none_or(|starts| *starts == 0)
+    };
+    let hung: Vec<String> = ours.iter().filter(hung).map(|one| one.name.clone()).collect();
+    end(cx, hung).await
+}
+
+async fn end(cx: &mut Context<'_>, names: Vec<String>) -> Result<(), EngineError> {
+    for ended in cx.services.end(&names, true).await {
+        record_end(cx, ended, true).await?;
+    }
+    Ok(())
+}
+
+async fn start(cx: &mut Context<'_>, service: &Service, look: &mut Look) -> Result<(), EngineError> {
+    let number = cx.state().value().lives.get(&service.name).map_or(0, |life| life.starts);
+    let spec = match spec(cx, service, service.start.as_deref().unwrap_or_default())? {
+        Ok(_) if number >= services::MAX_STARTS => Err(format!("it was started {number} times, and no more")),
+        Ok(_) if health::is_taken(network(cx).as_ref(), service).await => {
+            Err(format!("port {} is taken by something that this run did not start", service.listens().unwrap_or(0)))
         }
-    }
+        other => other,
+    };
+    let spec = match spec {
+        Ok(spec) => spec,
+        Err(why) => {
+            look.refused.insert(service.name.clone(), why);
+            return Ok(());
+        }
+    };
+    let tries = look.starts.entry(service.name.clone()).or_default();
+    *tries += 1;
+    let why = match (number, *tries) {
+        (0, _) => "for the first time".to_owned(),
+        (_, 1) => {
+            cx.state().value().lives.get(&service.name).and_then(|life| life.last_end.clone()).unwrap_or_default()
+        }
+        (_, tries) => format!("attempt {tries} of {TRIES}"),
+    };
+    cx.record(ServiceStarted { service: Box::new(service.clone()), start: number, why }).await?;
+    let stop = match &service.stop {
+        Some(argv) => self::spec(cx, service, argv)?.ok(),
+        None => None,
+    };
+    let place = cx.run_dir().path().join("services");
+    let secrets = cx.secrets().clone();
+    cx.services.begin(&service.name, One::start(spec, stop, log::Place::new(place, &service.name, number), secrets));
+    Ok(())
+}
 
-    #[tokio::test]
-    async fn a_port_is_open_or_not() {
-        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        assert!(health(Check::Tcp(port)).await.healthy);
-        drop(listener);
-        assert!(!health(Check::Tcp(port)).await.healthy);
-        let url = format!("http://127.0.0.1:{port}/");
-        assert!(!health(http_check(&url)).await.healthy);
+/// The command of a service, as a builder's command would run. The inner error: why it may not, or cannot.
+fn spec(cx: &Context<'_>, service: &Service, argv: &[String]) -> Result<Result<CommandSpec, String>, EngineError> {
+    let by_person = cx.state().value_settings().services.iter().any(|one| one.name == service.name);
+    if let Err(why) = confine::permitted(&cx.rules, argv)
+        && !by_person
+    {
+        return Ok(Err(why));
     }
-
-    #[cfg(target_os = "linux")]
-    #[tokio::test]
-    async fn a_process_is_found_by_its_name() {
-        let own = std::fs::read_to_string("/proc/self/comm").unwrap().trim_end().to_owned();
-        assert!(health(Check::Process(own)).await.healthy);
-        assert!(!health(Check::Process("no-such-process-anywhere".to_owned())).await.healthy);
+    if let Some(why) = services::no_network(cx.state()).filter(|_| service.health_type != HealthType::Process) {
+        return Ok(Err(why.to_owned()));
     }
-
-    #[tokio::test]
-    async fn a_command_says_it_with_its_exit_code() {
-        let run = |script: &str| {
-            let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
-            Check::Command(Box::new(CommandSpec::new(argv, std::env::temp_dir(), "test")))
-        };
-        assert!(health(run("exit 0")).await.healthy);
-        let broken = health(run("exit 7")).await;
-        assert!(!broken.healthy && broken.detail.ends_with("exit code 7"));
+    let words = ["sh", "-c", IN_ONE_STREAM].into_iter().map(str::to_owned);
+    let folder = service.cwd.as_ref().map_or_else(|| cx.workspace().to_owned(), |cwd| cx.workspace().join(cwd));
+    let mut spec = CommandSpec::new(words.chain(argv.iter().cloned()).collect(), folder, cx.state().run().as_str());
+    spec.timeout = A_YEAR;
+    spec.stop_signal = service.stop_signal.unwrap_or_default();
+    spec.confinement = confine::of_role(cx, Role::Builder)?;
+    spec.env.extend(service.listens().map(|port| ("PORT".to_owned(), port.to_string())));
+    // A variable that tools do not get goes to a service only on a person's word.
+    for name in service.env.iter().filter(|name| by_person && !is_passed_on(name)) {
+        spec.env.extend(std::env::var(name).ok().map(|value| (name.clone(), value)));
     }
+    Ok(Ok(spec))
 }

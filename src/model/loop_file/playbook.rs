@@ -125,6 +125,11 @@ impl Playbook {
         self.row().in_steps
     }
 
+    /// Does it start services? Then its commands share a loopback network, unless the declaration says otherwise.
+    pub const fn wants_loopback(self) -> bool {
+        matches!(self, Self::Value)
+    }
+
     /// The criterion that it adds by itself: there is no success without it.
     pub fn way_out(self) -> Option<Criterion> {
         let (id, text, proof) = self.row().way_out.clone()?;

@@ -52,6 +52,7 @@ tools! {
     SubmitAuthorReport = "submit_author_report", Ends, HAND_IN;
     SubmitCritique = "submit_critique", Ends, HAND_IN;
     ManageTask = "manage_task", GoesOn, "Add, modify or remove one task of the plan. A rejection says what to change.";
+    ManageService = "manage_service", GoesOn, "Declare a service that has to run (a server, a database): the engine starts it, supervises it and ends it with the run. A rejection says what to change.";
     ReportTaskComplete = "report_task_complete", Ends, "Report that the task you were given is done. This ends your part.";
     ReportDiscovery = "report_discovery", Ends, "Report what this workspace is and needs. This ends your part.";
     ReportCritique = "report_critique", Ends, "Report your verdict on the PRD. This ends your part.";

@@ -68,6 +68,9 @@ pub struct ValueSettings {
     pub coherence: bool,
     pub git: GitSettings,
     pub epics: EpicSettings,
+    /// What must run for the work and its checks: started, supervised and ended by the engine. No agent changes these.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<tools::Service>,
 }
 
 impl Default for ValueSettings {
@@ -105,6 +108,7 @@ impl Default for ValueSettings {
             coherence: true,
             git: GitSettings::default(),
             epics: EpicSettings::default(),
+            services: Vec::new(),
         }
     }
 }
@@ -127,6 +131,7 @@ impl ValueSettings {
             ));
         }
         too_many("acknowledge_soft", self.acknowledge_soft.len())?;
+        tools::service::check_all("services", &self.services).map_err(|why| ("services", why, ""))?;
         self.git.check()
     }
 

@@ -11,6 +11,7 @@ mod bounds;
 mod course;
 mod documents;
 mod plan;
+pub mod service;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,14 +24,15 @@ pub use course::{
     StrategyAction, StrategyChange, Triage, VrcReport,
 };
 pub use documents::{
-    CodebaseState, Critique, CritiqueVerdict, DeliverableType, Dimensions, Discovery, HealthType, IssueCategory,
-    PrdProposal, PreflightReport, PreflightStatus, ResearchReport, Service, Strength, VisionIssueReport, VisionPass,
-    VisionValidation, VisionVerdict,
+    CodebaseState, Critique, CritiqueVerdict, DeliverableType, Dimensions, Discovery, IssueCategory, PrdProposal,
+    PreflightReport, PreflightStatus, ResearchReport, Strength, VisionIssueReport, VisionPass, VisionValidation,
+    VisionVerdict,
 };
 pub use plan::{
     Confidence, EpicDecomposition, EpicPlan, EpicSummary, HumanActionRequest, ManageTask, TaskAction, TaskComplete,
     WrongCheck,
 };
+pub use service::{HealthType, MAX_SERVICES, ManageService, Service, ServiceAction, StopSignal};
 
 /// The table of the tools: what each of them brings.
 macro_rules! structured {
@@ -76,6 +78,7 @@ macro_rules! structured {
 
 structured! {
     ManageTask(ManageTask),
+    ManageService(ManageService),
     ReportTaskComplete(TaskComplete),
     ReportDiscovery(Discovery),
     ReportCritique(Critique),

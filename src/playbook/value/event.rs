@@ -10,7 +10,7 @@ use crate::machine::words::{Place, Told, Topic::Run, counted};
 
 use crate::model::decision::{DecisionId, VisionIssue};
 use crate::model::digest::Digest;
-use crate::model::value::tools::{Critique, ResearchReport, VisionValidation};
+use crate::model::value::tools::{Critique, ResearchReport, Service, VisionValidation};
 use crate::model::value::{Action, Outcome, Task, Verification, Vrc};
 
 family! {
@@ -23,6 +23,8 @@ family! {
         VerificationsFound = "verifications.found", Fact, |found| found.verifications.iter().map(|one| one.script).collect();
         VerificationPut = "verification.put", Decided;
         VrcTaken = "vrc.taken", Decided;
+        ServiceStarted = "service.started", Fact;
+        ServiceEnded = "service.ended", Fact, |ended| ended.log.into_iter().collect();
         ServicesChecked = "services.checked", Fact;
         PreflightChecked = "preflight.checked", Fact;
         RoundKept = "round.kept", Decided, |kept| std::iter::once(kept.document).chain(kept.proposal).collect();
@@ -64,6 +66,13 @@ impl ValueEvent {
                 let carried = if vrc.carried { ", carried forward" } else { "" };
                 (format!("value score {} ({}{carried})", vrc.value_score, vrc.recommendation.name()), None)
             }
+            Self::ServiceStarted(started) => {
+                (format!("service {} is started ({})", started.service.name, started.why), None)
+            }
+            Self::ServiceEnded(ended) => {
+                let good = (!ended.asked).then_some(false);
+                (format!("service {} ended: {}", ended.name, ended.how), good)
+            }
             Self::ServicesChecked(checked) => {
                 let sick = checked.services.iter().filter(|one| !one.healthy).map(|one| one.name.as_str());
                 match sick.collect::<Vec<_>>().as_slice() {
@@ -75,8 +84,13 @@ impl ValueEvent {
                 ("tools and variables are there".to_owned(), Some(true))
             }
             Self::PreflightChecked(checked) => {
-                let missing =
-                    [&checked.missing_tools[..], &checked.missing_variables, &checked.placeholder_variables].concat();
+                let missing = [
+                    &checked.missing_tools[..],
+                    &checked.missing_variables,
+                    &checked.placeholder_variables,
+                    &checked.services,
+                ]
+                .concat();
                 (format!("missing: {}", missing.join(", ")), Some(false))
             }
             Self::RoundKept(kept) => {
@@ -190,6 +204,30 @@ pub struct ServiceHealth {
     pub name: String,
     pub healthy: bool,
     pub detail: String,
+    /// The end of its log, where it is not healthy.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub log: String,
+}
+
+/// The engine is about to start a service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceStarted {
+    pub service: Box<Service>,
+    /// Which start of this service it is, from 0.
+    pub start: u32,
+    pub why: String,
+}
+
+/// A service is not there any more, with all its processes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceEnded {
+    pub name: String,
+    pub how: String,
+    /// Did the engine end it?
+    pub asked: bool,
+    /// The end of what it wrote, as a blob.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<Digest>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -204,11 +242,17 @@ pub struct PreflightChecked {
     pub missing_variables: Vec<String>,
     /// Set, but to what looks like a placeholder.
     pub placeholder_variables: Vec<String>,
+    /// What keeps services from being started, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<String>,
 }
 
 impl PreflightChecked {
     pub fn is_clear(&self) -> bool {
-        self.missing_tools.is_empty() && self.missing_variables.is_empty() && self.placeholder_variables.is_empty()
+        self.missing_tools.is_empty()
+            && self.missing_variables.is_empty()
+            && self.placeholder_variables.is_empty()
+            && self.services.is_empty()
     }
 }
 

@@ -8,16 +8,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::machine::call::CallState;
 use crate::machine::event::{
     AgentEnd, CallEvent, Event, GitEvent, GitFinished, GitOperation, IterationEvent, IterationUndone, OperatorEvent,
-    Phase, Report, ReportAccepted,
+    Phase, Report, ReportAccepted, RunEvent,
 };
 use crate::machine::iteration::Iteration;
 use crate::machine::run::RunState;
 use crate::model::digest::Digest;
+use crate::model::ids::Role;
 use crate::model::value::guard::{self, Mutation};
 use crate::model::value::tools::Structured;
 use crate::model::value::{Action, Outcome, Task, TaskStatus, VerificationStatus};
 
-use super::event::{StepBegan, StepFinished, ValueEvent};
+use super::event::{ServicesChecked, StepBegan, StepFinished, ValueEvent};
+use super::services;
 use super::state::{Checkpoint, Mark, OpenStep, Round, RoundMark, StepCall, StepRecord, ValueState, source_of};
 
 /// Folds any event of a run of this playbook.
@@ -42,6 +44,10 @@ pub fn fold(run: &mut RunState, event: &Event) -> Result<(), &'static str> {
             let call = run.call.as_ref().ok_or("no agent is running")?;
             let (purpose, subject) = (call.purpose(), call.started.subject.clone());
             let words = last_message(call);
+            // Scripts of the QC role are no part of what runs.
+            if purpose.role().may_write() && purpose.role() != Role::Qc {
+                services::files_changed(value_mut(run)?);
+            }
             if let Some(step) = &mut value_mut(run)?.step {
                 let (key, end) = (finished.call.clone(), finished.end.clone());
                 step.calls.push(StepCall { key, purpose, subject, end, words });
@@ -57,6 +63,7 @@ pub fn fold(run: &mut RunState, event: &Event) -> Result<(), &'static str> {
                 step.ask(asked.id);
             }
         }
+        Event::Run(RunEvent::RunResumed(_)) => services::engine_ended(value_mut(run)?),
         Event::Git(GitEvent::GitFinished(finished)) => git_finished(value_mut(run)?, finished),
         Event::Git(GitEvent::IterationUndone(undone)) if undone.problem.is_none() => {
             iteration_undone(value_mut(run)?, undone);
@@ -82,11 +89,12 @@ fn apply(run: &mut RunState, event: &ValueEvent) -> Result<(), &'static str> {
         ValueEvent::StepBegan(began) => return begin(run, began),
         ValueEvent::StepFinished(finished) => return finish(run, finished),
         ValueEvent::ClaimTakenBack(_) => run.current.as_mut().ok_or("no iteration is running")?.taken_back = true,
+        ValueEvent::ServicesChecked(checked) => return services_checked(run, checked),
         _ => {}
     }
     let value = value_mut(run)?;
     match event {
-        ValueEvent::StepBegan(_) | ValueEvent::StepFinished(_) => {}
+        ValueEvent::StepBegan(_) | ValueEvent::StepFinished(_) | ValueEvent::ServicesChecked(_) => {}
         ValueEvent::TaskPut(put) => {
             let waited = value.task(&put.task.id).is_some_and(Task::needs_person);
             let paused = value.step.as_ref().filter(|step| step.action == Action::InteractivePause);
@@ -119,20 +127,8 @@ fn apply(run: &mut RunState, event: &ValueEvent) -> Result<(), &'static str> {
             value.exit_gate_passed = None;
         }
         ValueEvent::VrcTaken(taken) => value.vrcs.push(taken.vrc.clone()),
-        ValueEvent::ServicesChecked(checked) => {
-            let was_down = value.services.iter().any(|one| !one.healthy);
-            if let Some(step) = &value.step
-                && was_down
-                && checked.services.iter().all(|one| one.healthy)
-            {
-                value.cleared_in.insert(step.number);
-            }
-            value.services.clone_from(&checked.services);
-            if let Some(step) = &mut value.step {
-                step.services = Some(checked.services.clone());
-                step.service_checks += 1;
-            }
-        }
+        ValueEvent::ServiceStarted(started) => services::began(value, started),
+        ValueEvent::ServiceEnded(ended) => services::ended(value, ended),
         ValueEvent::PreflightChecked(checked) => open_step(value)?.preflight = Some(checked.clone()),
         ValueEvent::RoundKept(kept) => {
             value.refinement_mut(kept.target).rounds.push(Round { kept: kept.clone(), closed: None });
@@ -156,6 +152,30 @@ fn apply(run: &mut RunState, event: &ValueEvent) -> Result<(), &'static str> {
     Ok(())
 }
 
+fn services_checked(run: &mut RunState, checked: &ServicesChecked) -> Result<(), &'static str> {
+    let place = services::checked(run, checked);
+    let value = value_mut(run)?;
+    let was_down = value.services.iter().any(|one| !one.healthy);
+    if let Some(step) = &value.step
+        && was_down
+        && checked.services.iter().all(|one| one.healthy)
+    {
+        value.cleared_in.insert(step.number);
+    }
+    value.services.clone_from(&checked.services);
+    value.services_for = place.or(value.services_for);
+    for one in checked.services.iter().filter(|one| one.healthy) {
+        if let Some(life) = value.lives.get_mut(&one.name) {
+            life.was_healthy = true;
+        }
+    }
+    if let Some(step) = &mut value.step {
+        step.services = Some(checked.services.clone());
+        step.service_checks += 1;
+    }
+    Ok(())
+}
+
 /// Folds an accepted structured report.
 fn accept(run: &mut RunState, accepted: &ReportAccepted) -> Result<(), &'static str> {
     let Report::Value(report) = &accepted.report else { return Ok(()) };
@@ -172,7 +192,11 @@ fn accept(run: &mut RunState, accepted: &ReportAccepted) -> Result<(), &'static 
         }
     }
     match report {
-        Structured::ReportDiscovery(discovery) => value.context = Some(discovery.clone()),
+        Structured::ReportDiscovery(discovery) => {
+            discovery.services.iter().for_each(|service| services::declare(value, service));
+            value.context = Some(discovery.clone());
+        }
+        Structured::ManageService(wish) => services::manage(value, wish),
         Structured::ReportResearch(brief) => value.research.push(brief.clone()),
         Structured::RequestHumanAction(request) => {
             let mut request = request.clone();
@@ -289,6 +313,7 @@ fn git_finished(value: &mut ValueState, finished: &GitFinished) {
     if finished.problem.is_none() {
         if matches!(finished.operation, GitOperation::Restore { .. }) {
             value.seen = None;
+            services::files_changed(value);
         }
         let step = value.step.as_ref().map(|step| (step.number, &step.action));
         match &finished.operation {
@@ -317,6 +342,7 @@ fn git_finished(value: &mut ValueState, finished: &GitFinished) {
 /// What was proved with files that are gone is not proved.
 fn iteration_undone(value: &mut ValueState, undone: &IterationUndone) {
     value.exit_gate_passed = None;
+    services::files_changed(value);
     let of_iteration = |record: &&StepRecord| record.iteration == Some(undone.iteration);
     let steps: BTreeSet<u32> = value.log.iter().filter(of_iteration).map(|record| record.step).collect();
     for task in &mut value.tasks {

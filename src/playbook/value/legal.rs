@@ -12,6 +12,7 @@ use crate::model::value::tools::Structured;
 use crate::model::value::{Action, Verification, VerificationStatus};
 
 use super::event::ValueEvent;
+use super::services;
 use super::state::{ValueState, source_of};
 
 /// May this event follow?
@@ -39,6 +40,11 @@ pub fn legal(run: &RunState, event: &ValueEvent) -> Result<(), String> {
             let known = !taken.verifications.is_empty() && taken.verifications.iter().all(same);
             if known { Ok(()) } else { Err("it names a script that was never found".to_owned()) }
         }
+        ValueEvent::ServiceStarted(started) => {
+            services::legal_place(run).and_then(|()| services::legal_start(run, started))
+        }
+        ValueEvent::ServiceEnded(ended) => services::legal_place(run).and_then(|()| services::legal_end(run, ended)),
+        ValueEvent::ServicesChecked(_) => services::legal_place(run),
         _ if value.step.is_none() => Err("no step is open".to_owned()),
         ValueEvent::StepFinished(_) if run.call.is_some() => Err("an agent is still at work".to_owned()),
         ValueEvent::VerificationsFound(found) => legal_scripts(value, &found.verifications),
@@ -54,7 +60,6 @@ pub fn legal(run: &RunState, event: &ValueEvent) -> Result<(), String> {
         | ValueEvent::TaskPut(_)
         | ValueEvent::DocumentsRead(_)
         | ValueEvent::VrcTaken(_)
-        | ValueEvent::ServicesChecked(_)
         | ValueEvent::PreflightChecked(_)
         | ValueEvent::RoundKept(_)
         | ValueEvent::RoundClosed(_)
@@ -101,6 +106,7 @@ pub fn admit(run: &RunState, report: &Structured) -> Result<(), String> {
             if known { Ok(()) } else { Err(format!("there is no task `{id}`")) }
         }
         Structured::ReportWrongCheck(wrong) => disputable(run, &step.action, &wrong.check),
+        Structured::ManageService(wish) => services::admit(run, wish),
         Structured::ReportStrategyChange(change) => change.within(run.value_settings()),
         _ => Ok(()),
     }

@@ -14,6 +14,8 @@ use super::actions::qc::{after_run, name_flaky};
 use super::event::ClaimTakenBack;
 use super::flaky;
 
+use super::services;
+
 /// The Northstar metric that value checks measure.
 pub const VALUE_SCORE: &str = "value_score";
 
@@ -76,6 +78,9 @@ pub fn way_out(run: &RunState, iteration: &Iteration, phase: Phase) -> WayOut {
     let Some(step) = run.value().exit_gate_passed else {
         return (false, None, "the exit gate is not passed".to_owned());
     };
+    if let Some(name) = services::down(run) {
+        return (false, None, format!("the service {name} is not healthy"));
+    }
     let phase = if phase == Phase::Iteration { Phase::Step(step) } else { phase };
     let passed = |id: &&String| shown_in(run, iteration, phase, &Probe::Verification((*id).clone())).is_some();
     let failed: Vec<&str> = run.value().verifications.keys().filter(|id| !passed(id)).map(String::as_str).collect();

@@ -11,7 +11,7 @@ use crate::model::decision::DecisionId;
 use crate::model::digest::Digest;
 use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::plan::TaskSource;
-use crate::model::value::tools::{Discovery, HumanActionRequest, ResearchReport, StrategyChange, Structured};
+use crate::model::value::tools::{Discovery, HumanActionRequest, ResearchReport, Service, StrategyChange, Structured};
 use crate::model::value::{
     Action, Gate, Outcome, Task, TaskStatus, ValueSettings, Verification, VerificationStatus, Vrc,
 };
@@ -19,7 +19,7 @@ use crate::model::value::{
 use super::event::{
     DocumentsRead, EpicPut, EpicStatus, PreflightChecked, RoundClosed, RoundKept, ServiceHealth, Target, WorkSeen,
 };
-use crate::machine::event::{AgentEnd, GitFinished, Probe, ProbeResult};
+use crate::machine::event::{AgentEnd, GitFinished, Phase, Probe, ProbeResult};
 use crate::machine::run::RunState;
 
 /// A call that a step made.
@@ -171,6 +171,19 @@ pub struct Checkpoint {
     pub passing: Vec<String>,
 }
 
+/// What is known of a service that the engine starts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Life {
+    pub starts: u32,
+    /// What it was started as, while it runs.
+    pub runs: Option<Box<Service>>,
+    /// Files changed since it was started.
+    pub stale: bool,
+    pub was_healthy: bool,
+    /// How it ended the last time.
+    pub last_end: Option<String>,
+}
+
 /// The value playbook's part of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ValueState {
@@ -194,6 +207,12 @@ pub struct ValueState {
     pub in_iteration: Vec<u32>,
     pub no_progress: u32,
     pub services: Vec<ServiceHealth>,
+    /// The services that agents declared, in the order they came.
+    pub declared: Vec<Service>,
+    /// The services that the engine started.
+    pub lives: BTreeMap<String, Life>,
+    /// The round of checks that services were looked at for, outside of steps.
+    pub services_for: Option<(u32, Phase)>,
     pub exit_gate_attempts: u32,
     pub exit_gate_passed: Option<u32>,
     /// Did a judge of the latest exit gate break off, so that nothing is known of the work?

@@ -6,6 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::bounds::{self, Check, MAX_DOCUMENT, MAX_NAME, MAX_NOTES, MAX_TEXT};
+use super::service::{Service, check_all};
 use crate::model::decision::Severity;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -271,61 +272,6 @@ pub enum CodebaseState {
     NonCode,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum HealthType {
-    Tcp,
-    Http,
-    Process,
-    Command,
-}
-
-/// A service that the work needs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Service {
-    pub name: String,
-    pub health_type: HealthType,
-    /// For `tcp`.
-    #[serde(default)]
-    pub port: Option<u16>,
-    /// For `http`.
-    #[serde(default)]
-    pub health_url: Option<String>,
-    /// The name of a process, for `process`.
-    #[serde(default)]
-    pub process: Option<String>,
-    /// Program and arguments, for `command`.
-    #[serde(default)]
-    pub command: Option<Vec<String>>,
-}
-
-impl Service {
-    fn check(&self, n: usize) -> Result<(), String> {
-        bounds::needed(&format!("services[{n}].name"), &self.name, MAX_NAME)?;
-        let missing = |field: &str| format!("service `{}` needs `{field}`", self.name);
-        if let Some(url) = &self.health_url {
-            bounds::needed(&format!("services[{n}].health_url"), url, MAX_NAME)?;
-            if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
-                return Err(format!("services[{n}].health_url must begin with http:// or https://"));
-            }
-        }
-        bounds::optional(&format!("services[{n}].process"), self.process.as_ref(), MAX_NAME)?;
-        if let Some(argv) = &self.command {
-            bounds::command(&format!("services[{n}].command"), argv)?;
-        }
-        match self.health_type {
-            HealthType::Tcp if self.port.is_none_or(|port| port == 0) => Err(missing("port")),
-            HealthType::Http if self.health_url.is_none() => Err(missing("health_url")),
-            HealthType::Process if self.process.as_deref().is_none_or(|name| name.trim().is_empty()) => {
-                Err(missing("process"))
-            }
-            HealthType::Command if self.command.is_none() => Err(missing("command")),
-            HealthType::Tcp | HealthType::Http | HealthType::Process | HealthType::Command => Ok(()),
-        }
-    }
-}
-
 /// How the whole can be looked at.
 const HOLISTIC: [&str; 5] = ["browser", "cli", "api", "document_review", "data_validation"];
 
@@ -345,8 +291,21 @@ pub struct Discovery {
     /// Environment variables the work needs.
     #[serde(default)]
     pub env_vars_required: Vec<String>,
+    /// What must run: with a `start` command the engine starts it, supervises it and ends it with the run.
     #[serde(default)]
     pub services: Vec<Service>,
+    /// Where the program begins: files, commands, routes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub entry_points: Vec<String>,
+    /// Program and arguments by which a user starts the product.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_command: Option<Vec<String>>,
+    /// Files that whoever works here has to know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub key_files: Vec<String>,
+    /// What the work needs of the network: ports it listens on, hosts and registries it reaches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub network: Vec<String>,
     #[serde(default)]
     pub test_frameworks: Vec<String>,
     #[serde(default)]
@@ -370,11 +329,18 @@ impl Check for Discovery {
         bounds::names("env_vars_required", &self.env_vars_required)?;
         bounds::names("test_frameworks", &self.test_frameworks)?;
         bounds::texts("unresolved_questions", &self.unresolved_questions)?;
-        bounds::count("services", &self.services)?;
+        bounds::names("entry_points", &self.entry_points)?;
+        bounds::names("key_files", &self.key_files)?;
+        bounds::texts("network", &self.network)?;
+        if let Some(argv) = &self.start_command {
+            bounds::command("start_command", argv)?;
+        }
         if let Some(kind) = &self.holistic_type {
             bounds::one_of("holistic_type", kind, &HOLISTIC)?;
         }
-        self.services.iter().enumerate().try_for_each(|(n, service)| service.check(n))
+        bounds::count("services", &self.services)?;
+        self.services.iter().enumerate().try_for_each(|(n, service)| service.check(&format!("services[{n}]")))?;
+        if self.services.iter().any(Service::is_started) { check_all("services", &self.services) } else { Ok(()) }
     }
 }
 

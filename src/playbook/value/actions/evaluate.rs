@@ -12,12 +12,15 @@ use crate::model::value::{GapSeverity, Outcome, TaskSource};
 use crate::playbook::value::state::OpenStep;
 
 use crate::playbook::value::finished;
+use crate::playbook::value::services;
 
 use super::ask::{MAX_DETAIL, cut};
 use super::follow_up::{self, FollowUp, Wanted};
 
-pub fn next(_run: &RunState, step: &OpenStep) -> Option<Todo> {
-    (step.calls_for(Purpose::CriticalEval) == 0).then(|| Todo::call(Purpose::CriticalEval))
+pub fn next(run: &RunState, step: &OpenStep) -> Option<Todo> {
+    let call = Some(Todo::call(Purpose::CriticalEval)).filter(|_| step.calls_for(Purpose::CriticalEval) == 0)?;
+    // Who uses the product finds it running.
+    Some(services::once(run, step).unwrap_or(call))
 }
 
 pub fn decide(run: &RunState, step: &OpenStep) -> Vec<Event> {

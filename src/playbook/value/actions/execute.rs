@@ -18,6 +18,7 @@ use crate::playbook::value::event::TaskPut;
 use crate::playbook::value::state::OpenStep;
 
 use crate::playbook::value::finished;
+use crate::playbook::value::services;
 
 use super::qc::{self, clipped, git_once, missing, named, verification_put};
 
@@ -30,7 +31,12 @@ const MAX_FILES: usize = 100;
 
 pub fn next(run: &RunState, step: &OpenStep, id: &str) -> Option<Todo> {
     let task = run.value().task(id).filter(|task| task.status == TaskStatus::InProgress)?;
+    // Before the builder, who is told of them; and again before the checks, since the builder changed files.
+    let services = services::once(run, step);
     if step.calls_for(Purpose::Execute) == 0 {
+        if services.is_some() {
+            return services;
+        }
         let (purpose, subject) = (Purpose::Execute, Some(id.to_owned()));
         return Some(Todo::StartAgent { purpose, paraphrase: None, subject });
     }
@@ -38,6 +44,9 @@ pub fn next(run: &RunState, step: &OpenStep, id: &str) -> Option<Todo> {
         return Some(todo);
     }
     let Attempt::Complete(_) = attempt(step) else { return None };
+    if services.is_some() {
+        return services;
+    }
     if task.check.is_some()
         && let Some(todo) = missing(step, vec![Probe::Task(id.to_owned())])
     {

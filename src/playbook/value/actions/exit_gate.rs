@@ -36,6 +36,12 @@ pub fn next(run: &RunState, step: &OpenStep) -> Option<Todo> {
     if unfinished(run).is_some() {
         return None;
     }
+    if let Some(todo) = qc::services_once(run, step) {
+        return Some(todo);
+    }
+    if down(step).is_some() {
+        return None;
+    }
     let missing = missing_probes(run, step);
     if !missing.is_empty() {
         return Some(Todo::Effect(Effect::RunProbes(missing)));
@@ -63,6 +69,9 @@ pub fn next(run: &RunState, step: &OpenStep) -> Option<Todo> {
 
 pub fn decide(run: &RunState, step: &OpenStep) -> Vec<Event> {
     if let Some(why) = unfinished(run) {
+        return vec![shut(step, &why)];
+    }
+    if let Some(why) = down(step) {
         return vec![shut(step, &why)];
     }
     let mut events = sweep_results(run, step);
@@ -116,6 +125,13 @@ fn unfinished(run: &RunState) -> Option<String> {
     // No certificate is issued for words alone, so nobody need be asked for theirs.
     (run.value().verifications.is_empty() && !declared)
         .then(|| format!("no check exists after {tries} tries to write some, and no criterion has one"))
+}
+
+/// Services that are not healthy: what stands on them is not judged.
+fn down(step: &OpenStep) -> Option<String> {
+    let sick = step.services.iter().flatten().filter(|one| !one.healthy);
+    let names = list(sick.map(|one| one.name.as_str()));
+    (!names.is_empty()).then(|| format!("these services are not healthy: {names}"))
 }
 
 // 1: the sweep.

@@ -16,6 +16,7 @@ use crate::playbook::value::event::{TaskPut, VrcTaken};
 use crate::playbook::value::state::OpenStep;
 
 use crate::playbook::value::finished;
+use crate::playbook::value::services;
 
 use super::ask::{self, MAX_DETAIL, cut};
 use super::evaluate::describe;
@@ -33,8 +34,9 @@ const fn vrc_purpose(mode: VrcMode) -> Purpose {
     }
 }
 
-pub fn next_vrc(_run: &RunState, step: &OpenStep, mode: VrcMode) -> Option<Todo> {
-    once(step, vrc_purpose(mode))
+pub fn next_vrc(run: &RunState, step: &OpenStep, mode: VrcMode) -> Option<Todo> {
+    let call = once(step, vrc_purpose(mode))?;
+    Some(services::once(run, step).filter(|_| mode == VrcMode::Full).unwrap_or(call))
 }
 
 pub fn decide_vrc(run: &RunState, step: &OpenStep, mode: VrcMode) -> Vec<Event> {

@@ -85,7 +85,7 @@ pub fn repository_tries(sim: &mut Sim, head: &str, problem: Option<&str>) -> Git
 #[track_caller]
 pub fn services_are(sim: &mut Sim, healthy: bool) {
     assert_eq!(advance(sim), Some(Todo::Effect(Effect::CheckServices)));
-    let one = ServiceHealth { name: "db".into(), healthy, detail: String::new() };
+    let one = ServiceHealth { name: "db".into(), healthy, detail: String::new(), log: String::new() };
     sim.record(ServicesChecked { services: vec![one] });
 }
 

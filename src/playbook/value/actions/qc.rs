@@ -20,6 +20,7 @@ use crate::playbook::value::event::{TaskPut, ValueEvent, VerificationPut};
 use crate::playbook::value::state::OpenStep;
 
 use crate::playbook::value::finished;
+use crate::playbook::value::services;
 
 /// Names in a line; the others are counted.
 const MAX_NAMED: usize = 5;
@@ -28,6 +29,9 @@ const MAX_NAMED: usize = 5;
 
 pub fn next_generate(run: &RunState, step: &OpenStep) -> Option<Todo> {
     if step.calls_for(Purpose::GenerateVerifications) == 0 {
+        if let Some(todo) = services::once(run, step) {
+            return Some(todo);
+        }
         // What is said to be wrong is looked at by itself.
         let disputed = run.value().disputed();
         let subject = (!disputed.is_empty()).then(|| disputed.join(","));
@@ -306,7 +310,7 @@ fn reopen(run: &RunState, step: &OpenStep, task: &Task, by: &str) -> Event {
 
 /// A look at the services that the work needs, once in a step; `None`: there are none, or they were looked at.
 pub fn services_once(run: &RunState, step: &OpenStep) -> Option<Todo> {
-    let declared = run.value().context.as_ref().is_some_and(|context| !context.services.is_empty());
+    let declared = services::declared(run).next().is_some();
     (declared && step.services.is_none()).then_some(Todo::Effect(Effect::CheckServices))
 }
 

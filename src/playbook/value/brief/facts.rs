@@ -17,7 +17,7 @@ use crate::model::value::{Action, Task, Verification, VerificationStatus};
 use crate::playbook::value::event::EpicPut;
 use crate::playbook::value::state::{OpenStep, StepRecord, ValueState};
 
-use crate::playbook::value::monitor;
+use crate::playbook::value::{monitor, services};
 
 use super::section::Section;
 use super::{Texts, attempts};
@@ -60,7 +60,7 @@ pub fn lines(
         }
         Section::Disputed => attempts::disputed(value, subject, texts),
         Section::NotFound => step.and_then(|step| step.preflight.as_ref()).map(as_json).into_iter().collect(),
-        Section::Services => value.services.iter().map(as_json).collect(),
+        Section::Services => services(run),
         Section::Verifications => value.verifications.values().map(verification).collect(),
         Section::Causes => step.map_or_else(Vec::new, |step| causes(step, subject)),
         Section::Failures => failing(value, subject).map(|one| failure(value, one, texts)).collect(),
@@ -197,6 +197,33 @@ fn plan(tasks: &[Task], with_notes: bool) -> Vec<Value> {
         ])
     });
     open.chain(settled).collect()
+}
+
+/// Those that the engine starts, with their address and state; the others as they were last seen.
+fn services(run: &RunState) -> Vec<Value> {
+    let seen = &run.value().services;
+    let ours = services::started(run).map(|service| {
+        let health = seen.iter().find(|one| one.name == service.name);
+        let state = match health {
+            Some(health) if health.healthy => "healthy",
+            Some(_) => "not healthy",
+            None => "not started yet",
+        };
+        let life = run.value().lives.get(&service.name);
+        object([
+            ("name", json!(service.name)),
+            ("state", json!(state)),
+            ("url", json!(service.url())),
+            ("detail", json!(health.map(|one| &one.detail))),
+            ("start", json!(service.start)),
+            ("started_by", json!("the engine")),
+            ("starts", json!(life.map(|life| life.starts))),
+            ("last_end", json!(life.and_then(|life| life.last_end.as_ref()))),
+            ("log", json!(health.map(|one| &one.log))),
+        ])
+    });
+    let others = seen.iter().filter(|one| !services::is_started(run, &one.name)).map(as_json);
+    ours.chain(others).collect()
 }
 
 /// The limits of the plan and of fixes that a call can run into.

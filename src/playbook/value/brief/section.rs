@@ -115,16 +115,16 @@ pub const fn of(purpose: Purpose) -> &'static [Section] {
         | Purpose::Prune => &[Vision, Prd, Context, Answers, Epics, Plan, Limits],
         Purpose::Tidy | Purpose::VerifyBlockers => &[Prd, Context, Answers, Plan, Limits],
         Purpose::Preflight => &[Context, Answers, Plan, NotFound],
-        Purpose::Execute => &[Vision, Prd, Context, Answers, Plan, Task, LastAttempt, Strategy],
+        Purpose::Execute => &[Vision, Prd, Context, Answers, Plan, Task, LastAttempt, Services, Strategy],
         // What the builder said about its own work is not there: checks come from what was promised.
         Purpose::GenerateVerifications => {
-            &[Vision, Prd, Context, Answers, Epics, Plan, Verifications, Disputed, Strategy]
+            &[Vision, Prd, Context, Answers, Epics, Plan, Services, Verifications, Disputed, Strategy]
         }
-        Purpose::Triage => &[Verifications, Failures],
-        Purpose::Fix => &[Context, Verifications, Causes, Failures, Research, Tried, Strategy],
+        Purpose::Triage => &[Services, Verifications, Failures],
+        Purpose::Fix => &[Context, Services, Verifications, Causes, Failures, Research, Tried, Strategy],
         Purpose::ServiceFix => &[Context, Services],
         Purpose::Research => &[Vision, Context, Failures, Research, Tried],
-        Purpose::CriticalEval => &[Vision, Prd, Context, Answers, Epics, Plan],
+        Purpose::CriticalEval => &[Vision, Prd, Context, Answers, Epics, Plan, Services],
         Purpose::CourseCorrect => &[
             Vision,
             Context,
@@ -132,6 +132,7 @@ pub const fn of(purpose: Purpose) -> &'static [Section] {
             Epics,
             Plan,
             Limits,
+            Services,
             Verifications,
             Failures,
             Research,
@@ -145,10 +146,10 @@ pub const fn of(purpose: Purpose) -> &'static [Section] {
         Purpose::PlanHealth => &[Vision, Prd, Context, Epics, Plan, Limits, Review],
         Purpose::Strategy => &[Limits, Verifications, Failures, ValueHistory, Progress, Monitor, Strategy],
         Purpose::Coherence => &[Vision, Context, Epics, Plan],
-        Purpose::VrcQuick => &[Vision, Context, Answers, Epics, Plan, Verifications, ValueHistory],
-        Purpose::VrcFull => &[Vision, Prd, Context, Answers, Epics, Plan, Verifications, ValueHistory],
+        Purpose::VrcQuick => &[Vision, Context, Answers, Epics, Plan, Services, Verifications, ValueHistory],
+        Purpose::VrcFull => &[Vision, Prd, Context, Answers, Epics, Plan, Services, Verifications, ValueHistory],
         // A fresh look: no plan, no notes, no earlier scores.
-        Purpose::ExitGate => &[Vision, Prd, Context, Answers, Epics, Verifications],
+        Purpose::ExitGate => &[Vision, Prd, Context, Answers, Epics, Services, Verifications],
         Purpose::EpicSummary => &[Vision, Context, Epics, Plan, Verifications, ValueHistory],
     }
 }

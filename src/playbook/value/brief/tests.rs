@@ -103,13 +103,19 @@ fn rich(size: usize) -> (Sim, Stored) {
     }))
     .unwrap();
     value.strategies.push((3, change));
-    value.services.push(ServiceHealth { name: "web".into(), healthy: false, detail: long("connection refused") });
+    value.services.push(ServiceHealth {
+        name: "web".into(),
+        healthy: false,
+        detail: long("connection refused"),
+        log: String::new(),
+    });
     value.epics.push(epic(&long("greetings")));
     let step = value.step.as_mut().unwrap();
     step.preflight = Some(PreflightChecked {
         missing_tools: vec!["bell".into()],
         missing_variables: vec![],
         placeholder_variables: vec![],
+        services: Vec::new(),
     });
     step.reports = reports(&long("a note"));
     (sim, stored)
@@ -263,25 +269,25 @@ fn every_purpose_gets_its_sections_in_order_and_no_other() {
         (Purpose::Tidy, "PRD CONTEXT ANSWERS PLAN LIMITS"),
         (Purpose::VerifyBlockers, "PRD CONTEXT ANSWERS PLAN LIMITS"),
         (Purpose::Preflight, "CONTEXT ANSWERS PLAN NOT_FOUND"),
-        (Purpose::Execute, "VISION PRD CONTEXT ANSWERS PLAN TASK LAST_ATTEMPT STRATEGY"),
-        (Purpose::GenerateVerifications, "VISION PRD CONTEXT ANSWERS EPICS PLAN VERIFICATIONS STRATEGY"),
-        (Purpose::Triage, "VERIFICATIONS FAILURES"),
-        (Purpose::Fix, "CONTEXT VERIFICATIONS CAUSES FAILURES RESEARCH TRIED STRATEGY"),
+        (Purpose::Execute, "VISION PRD CONTEXT ANSWERS PLAN TASK LAST_ATTEMPT SERVICES STRATEGY"),
+        (Purpose::GenerateVerifications, "VISION PRD CONTEXT ANSWERS EPICS PLAN SERVICES VERIFICATIONS STRATEGY"),
+        (Purpose::Triage, "SERVICES VERIFICATIONS FAILURES"),
+        (Purpose::Fix, "CONTEXT SERVICES VERIFICATIONS CAUSES FAILURES RESEARCH TRIED STRATEGY"),
         (Purpose::ServiceFix, "CONTEXT SERVICES"),
         (Purpose::Research, "VISION CONTEXT FAILURES RESEARCH TRIED"),
-        (Purpose::CriticalEval, "VISION PRD CONTEXT ANSWERS EPICS PLAN"),
+        (Purpose::CriticalEval, "VISION PRD CONTEXT ANSWERS EPICS PLAN SERVICES"),
         (
             Purpose::CourseCorrect,
-            "VISION CONTEXT ANSWERS EPICS PLAN LIMITS VERIFICATIONS FAILURES RESEARCH VALUE_HISTORY PROGRESS MONITOR \
-             STRATEGY CHECKPOINTS",
+            "VISION CONTEXT ANSWERS EPICS PLAN LIMITS SERVICES VERIFICATIONS FAILURES RESEARCH VALUE_HISTORY PROGRESS \
+             MONITOR STRATEGY CHECKPOINTS",
         ),
         (Purpose::InteractivePause, "CONTEXT ANSWERS TASK LAST_ATTEMPT"),
         (Purpose::PlanHealth, "VISION PRD CONTEXT EPICS PLAN LIMITS REVIEW"),
         (Purpose::Strategy, "LIMITS VERIFICATIONS FAILURES VALUE_HISTORY PROGRESS MONITOR STRATEGY"),
         (Purpose::Coherence, "VISION CONTEXT EPICS PLAN"),
-        (Purpose::VrcQuick, "VISION CONTEXT ANSWERS EPICS PLAN VERIFICATIONS VALUE_HISTORY"),
-        (Purpose::VrcFull, "VISION PRD CONTEXT ANSWERS EPICS PLAN VERIFICATIONS VALUE_HISTORY"),
-        (Purpose::ExitGate, "VISION PRD CONTEXT ANSWERS EPICS VERIFICATIONS"),
+        (Purpose::VrcQuick, "VISION CONTEXT ANSWERS EPICS PLAN SERVICES VERIFICATIONS VALUE_HISTORY"),
+        (Purpose::VrcFull, "VISION PRD CONTEXT ANSWERS EPICS PLAN SERVICES VERIFICATIONS VALUE_HISTORY"),
+        (Purpose::ExitGate, "VISION PRD CONTEXT ANSWERS EPICS SERVICES VERIFICATIONS"),
         (Purpose::EpicSummary, "VISION CONTEXT EPICS PLAN VERIFICATIONS VALUE_HISTORY"),
     ];
     assert_eq!(table.map(|(purpose, _)| purpose), Purpose::ALL);

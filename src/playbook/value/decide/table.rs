@@ -12,7 +12,7 @@ use crate::playbook::value::state::StepRecord;
 
 use super::history::{self, is_correction};
 use super::{NextStep, pick};
-use crate::playbook::value::monitor;
+use crate::playbook::value::{monitor, services};
 
 /// Service fixes in a row that moved nothing else; then the course is looked at.
 const MAX_SERVICE_FIXES: usize = 3;
@@ -28,7 +28,7 @@ type Row = fn(&RunState) -> Option<NextStep>;
 /// The rows in their order, with the names they have in the design.
 const ROWS: [(&str, Row); 16] = [
     ("P0", interrupted_pause),
-    ("P1", services),
+    ("P1", services_down),
     ("P2", stuck),
     ("P2b", advised),
     ("P2c", disputed),
@@ -102,12 +102,14 @@ fn idle_gate(run: &RunState, last: Option<u32>) -> Option<NextStep> {
 /// What no exit gate can be passed with.
 fn keeps_shut(run: &RunState) -> Option<String> {
     let open = run.value().tasks.iter().find(|task| task.is_open());
+    let down = services::down(run).map(|name| format!("service {name} is not healthy"));
     let shut = |one: &&Verification| {
         matches!(one.status, VerificationStatus::Failed | VerificationStatus::Blocked | VerificationStatus::Pending)
     };
     let check = run.value().verifications.values().find(shut);
     open.map(|task| format!("task {} is {}", task.id, task.status.name()))
         .or_else(|| check.map(|one| format!("check {} is {}", one.id, one.status.name())))
+        .or(down)
 }
 
 // P0. A pause that a limit cut goes on. Once: after that the other rows have their say.
@@ -121,9 +123,9 @@ fn interrupted_pause(run: &RunState) -> Option<NextStep> {
 
 // P1. Services that are known to be down. Neutral steps, so they are counted here: three in a row that moved nothing
 // are looked at once by a course correction, then the other rows go on without the service.
-fn services(run: &RunState) -> Option<NextStep> {
-    let down: Vec<String> =
-        run.value().services.iter().filter(|one| !one.healthy).map(|one| one.name.clone()).collect();
+fn services_down(run: &RunState) -> Option<NextStep> {
+    let sick = run.value().services.iter().filter(|one| !one.healthy).map(|one| one.name.clone());
+    let down: Vec<String> = sick.filter(|name| services::is_to_be_mended(run, name)).collect();
     if down.is_empty() || run.value().tasks_with(TaskStatus::Done).next().is_none() {
         return None;
     }

@@ -69,7 +69,8 @@ fn needs_person(sim: &mut Sim, id: &str) {
 }
 
 fn service(sim: &mut Sim, healthy: bool) {
-    sim.run.value_mut().services = vec![ServiceHealth { name: "db".into(), healthy, detail: String::new() }];
+    sim.run.value_mut().services =
+        vec![ServiceHealth { name: "db".into(), healthy, detail: String::new(), log: String::new() }];
 }
 
 /// A failing check after so many fixes.

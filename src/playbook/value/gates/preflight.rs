@@ -46,5 +46,5 @@ fn missing(seen: &PreflightChecked) -> Vec<String> {
     let tools = seen.missing_tools.iter().map(|name| format!("install `{name}`"));
     let variables = seen.missing_variables.iter().map(|name| format!("set `{name}`"));
     let placeholders = seen.placeholder_variables.iter().map(|name| format!("give `{name}` its real value"));
-    tools.chain(variables).chain(placeholders).collect()
+    tools.chain(variables).chain(placeholders).chain(seen.services.iter().cloned()).collect()
 }

@@ -13,7 +13,12 @@ pub fn vrc(score: &str) -> Vec<Structured> {
 
 pub fn preflight(tools: &[&str]) -> PreflightChecked {
     let missing_tools = tools.iter().map(|tool| (*tool).to_owned()).collect();
-    PreflightChecked { missing_tools, missing_variables: Vec::new(), placeholder_variables: Vec::new() }
+    PreflightChecked {
+        missing_tools,
+        missing_variables: Vec::new(),
+        placeholder_variables: Vec::new(),
+        services: Vec::new(),
+    }
 }
 
 fn blocked(id: &str, reason: &str) -> Task {
@@ -220,6 +225,7 @@ fn variables_and_placeholders_are_asked_for_like_tools() {
         missing_tools: Vec::new(),
         missing_variables: names(missing),
         placeholder_variables: names(placeholders),
+        services: Vec::new(),
     };
     let look = |at: &mut At, checked: PreflightChecked| {
         assert_eq!(at.sim.settle(), Todo::Effect(Effect::CheckPreflight));
