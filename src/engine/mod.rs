@@ -37,6 +37,7 @@ mod judges;
 pub mod keys;
 pub mod launch_options;
 mod learn;
+mod listed;
 mod northstar;
 pub mod observer;
 pub mod offer;

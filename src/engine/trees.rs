@@ -23,11 +23,15 @@ use super::git::{self, effective};
 use super::guards;
 use super::judges::load;
 use super::learn;
+use super::listed::{self, Listed};
 use super::northstar;
 use super::protect;
 
 /// A look at the workspace may take this long, and longer where the run has time left; then it hurries.
 const LEAST_TIME: Duration = Duration::from_secs(20);
+
+/// Files that changed after they were collected, as far as they are named.
+const MAX_DRIFTED: usize = 500;
 
 /// What a stop leaves for a last look: whoever asked for it waits.
 const LAST_LOOK: Duration = Duration::from_millis(800);
@@ -110,27 +114,11 @@ impl Trees {
     pub async fn take(&mut self, cx: &mut Context<'_>, purpose: TreePurpose) -> Result<(), EngineError> {
         // The stop is recorded next; after a resume it is looked again.
         let Some((snapshot, digest)) = self.snapshot(cx).await? else { return Ok(()) };
-        let drifted = match (&purpose, cx.state().current.as_ref().and_then(|it| it.artifacts.as_ref())) {
-            (TreePurpose::Frozen, Some(artifacts)) => {
-                let changes = artifacts.changes.iter().map(|change| (&change.path, change.sha256));
-                let guards = artifacts.touched_now.iter().map(|(path, sha256)| (path, *sha256));
-                let expected: BTreeMap<&String, Option<Digest>> = guards.chain(changes).collect();
-                let guards = |path: &String| artifacts.touched_now.contains_key(path);
-                let now = |path: &String| {
-                    let file = if guards(path) { snapshot.state_of(path) } else { snapshot.files.get(path) };
-                    file.map(|file| file.sha256)
-                };
-                let drifted = expected.into_iter().filter(|(path, expected)| now(path) != *expected);
-                drifted.map(|(path, _)| path.clone()).collect()
+        let drifted = match purpose {
+            TreePurpose::Frozen => drifted(cx, &snapshot)?,
+            TreePurpose::Baseline | TreePurpose::AfterChecks | TreePurpose::BeforeReview | TreePurpose::AfterReview => {
+                Vec::new()
             }
-            (
-                TreePurpose::Frozen
-                | TreePurpose::Baseline
-                | TreePurpose::AfterChecks
-                | TreePurpose::BeforeReview
-                | TreePurpose::AfterReview,
-                _,
-            ) => Vec::new(),
         };
         diff::keep_contents(cx.run_dir().path(), cx.workspace(), &snapshot, cx.secrets());
         if purpose == TreePurpose::Baseline {
@@ -149,7 +137,7 @@ impl Trees {
             None => TreeSnapshot::default(),
         };
         let Some((after, tree)) = self.snapshot(cx).await? else { return Ok(()) };
-        let changes = changes(cx, &before, &after);
+        let Listed { changes, more } = listed_changes(cx, &before, &after)?;
         let patch = diff::patch(cx.run_dir().path(), cx.workspace(), &before, &changes);
         let diff = cx.blobs().put(cx.secrets().redact_known(&patch).as_bytes())?;
         diff::keep_contents(cx.run_dir().path(), cx.workspace(), &after, cx.secrets());
@@ -176,6 +164,7 @@ impl Trees {
             instruments_touched,
             touched_now,
             changes,
+            more,
             diff,
             northstar_sha256: northstar::now(cx),
             learnings_intact: looked.intact,
@@ -201,13 +190,13 @@ impl Trees {
             let excluded: Vec<&str> = excluded.iter().map(String::as_str).collect();
             tree::snapshot(&workspace, &excluded, cache.as_ref(), &pace)
         });
-        let (changes, unread) = match taken.await.map_err(|e| EngineError::Internal(e.to_string()))? {
+        let (Listed { changes, more }, unread) = match taken.await.map_err(|e| EngineError::Internal(e.to_string()))? {
             Ok(Some((after, cache))) => {
                 self.cache = Some(cache);
-                (changes(cx, &before, &after), None)
+                (listed_changes(cx, &before, &after)?, None)
             }
-            Ok(None) => (Vec::new(), Some("the workspace is too large for a look before the stop".to_owned())),
-            Err(error) => (Vec::new(), Some(format!("the workspace cannot be read: {error}"))),
+            Ok(None) => (Listed::default(), Some("the workspace is too large for a look before the stop".to_owned())),
+            Err(error) => (Listed::default(), Some(format!("the workspace cannot be read: {error}"))),
         };
         let diff = match &unread {
             None => {
@@ -218,15 +207,34 @@ impl Trees {
         };
         journal::failpoint("partial");
         let (iteration, resumes) = (cx.state().iteration_number(), cx.state().resumes);
-        cx.record(ArtifactsPartial { iteration, resumes, changes, diff, unread }).await
+        cx.record(ArtifactsPartial { iteration, resumes, changes, more, diff, unread }).await
     }
 }
 
 /// As the journal has it. What a check may write is its own.
-fn changes(cx: &Context<'_>, before: &TreeSnapshot, after: &TreeSnapshot) -> Vec<Change> {
+fn listed_changes(cx: &Context<'_>, before: &TreeSnapshot, after: &TreeSnapshot) -> Result<Listed, EngineError> {
     let outputs = checks::outputs(cx);
     let changes = tree::diff(before, after).into_iter().filter(|change| !outputs.is_match(&change.path));
-    changes.map(change).collect()
+    let state = cx.state();
+    listed::of(cx.blobs(), changes.map(change).collect(), &|path| state.playbook().watches(state, path))
+}
+
+/// Files that are not as they were collected, the first few.
+fn drifted(cx: &Context<'_>, snapshot: &TreeSnapshot) -> Result<Vec<String>, EngineError> {
+    let Some(artifacts) = cx.state().current.as_ref().and_then(|it| it.artifacts.as_ref()) else {
+        return Ok(Vec::new());
+    };
+    let changes = listed::all(cx.blobs(), &artifacts.changes, artifacts.more.as_ref())?;
+    let changes = changes.into_iter().map(|change| (change.path, change.sha256));
+    let guards = artifacts.touched_now.iter().map(|(path, sha256)| (path.clone(), *sha256));
+    let expected: BTreeMap<String, Option<Digest>> = guards.chain(changes).collect();
+    let now = |path: &String| {
+        let is_guard = artifacts.touched_now.contains_key(path);
+        let file = if is_guard { snapshot.state_of(path) } else { snapshot.files.get(path) };
+        file.map(|file| file.sha256)
+    };
+    let drifted = expected.into_iter().filter(|(path, expected)| now(path) != *expected);
+    Ok(drifted.map(|(path, _)| path).take(MAX_DRIFTED).collect())
 }
 
 /// A change as the journal names it.

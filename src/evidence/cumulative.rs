@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::machine::event::ChangeKind;
+use crate::machine::event::{ArtifactsCollected, ChangeKind};
 use crate::machine::iteration::Iteration;
 use crate::machine::run::RunState;
 use crate::model::budget::Profile;
@@ -22,7 +22,7 @@ pub fn workspace_files(state: &RunState) -> Option<Value> {
     if state.began_before_replays() {
         return None;
     }
-    let changes = |iteration: &Iteration| iteration.artifacts.as_ref().map_or(0, |artifacts| artifacts.changes.len());
+    let changes = |iteration: &Iteration| iteration.artifacts.as_ref().map_or(0, ArtifactsCollected::changed_in_all);
     let total: usize = state.iterations().map(changes).sum();
     let listed: Vec<Value> = state
         .iterations()

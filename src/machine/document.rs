@@ -11,7 +11,7 @@ use crate::model::learnings::Link;
 use crate::model::learnings::{self, SpecVersion};
 use crate::model::report::Report;
 
-use super::event::{ArtifactsPartial, ChangeKind, Phase, Probe};
+use super::event::{ArtifactsPartial, ChangeKind, Phase, Probe, Unlisted};
 use super::iteration::Iteration;
 use super::run::RunState;
 
@@ -128,10 +128,17 @@ pub fn artifacts(iteration: &Iteration) -> Value {
         "workspace_sha256": collected.map(|c| c.tree),
         "diff_sha256": collected.map(|c| c.diff),
     });
+    if let Some(more) = collected.and_then(|c| c.more.as_ref()) {
+        document["not_listed"] = not_listed(more);
+    }
     if let Some(mended) = collected.map(|c| &c.mended).filter(|mended| !mended.is_empty()) {
         document["places_mended"] = json!(mended);
     }
     document
+}
+
+fn not_listed(more: &Unlisted) -> Value {
+    json!({"files": more.files, "most_below": more.folder, "new_below": more.below, "all_sha256": more.all})
 }
 
 /// iter_N/partial_artifacts.json: what was changed when a stop came in the middle of the iteration.
@@ -140,14 +147,18 @@ pub fn partial(partial: &ArtifactsPartial) -> Value {
         .changes
         .iter()
         .map(|change| json!({"path": change.path, "sha256": change.sha256, "change": change.kind, "role": "log"}));
-    json!({
+    let mut document = json!({
         "iteration": partial.iteration,
         "partial": true,
         "resumes_before": partial.resumes,
         "artifacts": files.collect::<Vec<_>>(),
         "diff_sha256": partial.diff,
         "unread": partial.unread,
-    })
+    });
+    if let Some(more) = &partial.more {
+        document["not_listed"] = not_listed(more);
+    }
+    document
 }
 
 /// A link to the iteration's list of artifacts.

@@ -160,6 +160,9 @@ fn engine_failures(state: &RunState, iteration: &Iteration, certificate: &Certif
     if iteration.artifact_count() == 0 {
         note("the iteration produced no artifacts".to_owned());
     }
+    if let Some(more) = iteration.artifacts.as_ref().and_then(|artifacts| artifacts.more.as_ref()) {
+        note(more.advice());
+    }
     if certificate.kind == CertificateKind::Diverged {
         note(format!("DIVERGENCE: {}", certificate.why));
     }

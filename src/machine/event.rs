@@ -35,11 +35,16 @@ pub use work::WorkEvent;
 pub(crate) use work::work_event;
 
 /// Journals written by a newer reducer are not resumed.
-pub const REDUCER_VERSION: u32 = 6;
+pub const REDUCER_VERSION: u32 = 7;
 
 /// From this version on a run is judged by the rules that stand in the code without a condition. One that began before
 /// is judged by the rules it began with ([`RunState::began_before_replays`](super::run::RunState::began_before_replays)).
 pub const FIRST_WITH_REPLAYS: u32 = 6;
+
+/// From this version on recovery in the value playbook comes before drift: what counts as a sub-goal, when the exit gate
+/// is tried again, what is run again after a task. One that began before is judged by what it began with
+/// ([`RunState::began_before_recovery`](super::run::RunState::began_before_recovery)).
+pub const FIRST_WITH_RECOVERY: u32 = 7;
 
 /// Whose word an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

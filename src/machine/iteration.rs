@@ -171,7 +171,7 @@ impl Iteration {
 
     /// Files changed and structured reports: what this iteration leaves behind.
     pub fn artifact_count(&self) -> usize {
-        self.artifacts.as_ref().map_or(0, |artifacts| artifacts.changes.len()) + self.work_reports()
+        self.artifacts.as_ref().map_or(0, ArtifactsCollected::changed_in_all) + self.work_reports()
     }
 
     /// Reports of the acting roles. The skeptic's comes later and judges; it is no product.

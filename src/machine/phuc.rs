@@ -61,7 +61,11 @@ const MOST_REPETITIONS_AFTER_TOLD: usize = 2;
 
 /// What an iteration changed, as one digest; `None`: nothing.
 fn change_of(iteration: &Iteration) -> Option<Digest> {
-    let changes = &iteration.artifacts.as_ref()?.changes;
+    let artifacts = iteration.artifacts.as_ref()?;
+    if let Some(more) = &artifacts.more {
+        return Some(more.all);
+    }
+    let changes = &artifacts.changes;
     let mut lines: Vec<String> = changes
         .iter()
         .map(|change| {

@@ -183,6 +183,11 @@ pub trait Playbook: Sync {
     fn tells_skills(&self) -> bool {
         false
     }
+    /// May a verdict on the running iteration depend on whether this file changed? Such changes are listed, however
+    /// many there are.
+    fn watches(&self, _run: &RunState, _path: &str) -> bool {
+        false
+    }
     /// What an iteration taught.
     fn learned(&self, _run: &RunState, _iteration: &Iteration) -> Learned {
         Learned::default()

@@ -16,8 +16,8 @@ use crate::model::rung::{self, Rung};
 
 use super::call::{CallState, CallSummary, MAX_DENIED, MAX_DENIED_IN_A_ROW};
 use super::event::{
-    BackpressureSeen, BudgetCut, Event, FIRST_WITH_REPLAYS, MemoryFound, NorthstarRead, Phase, Probe, ProbeResult,
-    RateLeft, RunHalted, RunStarted,
+    BackpressureSeen, BudgetCut, Event, FIRST_WITH_RECOVERY, FIRST_WITH_REPLAYS, MemoryFound, NorthstarRead, Phase,
+    Probe, ProbeResult, RateLeft, RunHalted, RunStarted,
 };
 use super::iteration::{Iteration, call_key};
 use super::ledger::Ledger;
@@ -246,6 +246,11 @@ impl RunState {
     /// that what was recorded is decided again as it was.
     pub fn began_before_replays(&self) -> bool {
         self.started.reducer_version < FIRST_WITH_REPLAYS
+    }
+
+    /// Did it begin before recovery came before drift? Then it recovers as it began.
+    pub fn began_before_recovery(&self) -> bool {
+        self.started.reducer_version < FIRST_WITH_RECOVERY
     }
 
     pub fn budget(&self) -> &Effective {

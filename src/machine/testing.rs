@@ -268,7 +268,7 @@ impl Sim {
             Todo::Call(CallTodo::End(end)) => self.finish_call(end),
             Todo::CollectPartial => {
                 let (changes, resumes) = (Vec::new(), self.run.resumes);
-                self.record(ArtifactsPartial { iteration, resumes, changes, diff: None, unread: None });
+                self.record(ArtifactsPartial { iteration, resumes, changes, more: None, diff: None, unread: None });
             }
             Todo::CollectArtifacts => {
                 let mut collected = collected(iteration);
@@ -398,6 +398,7 @@ pub fn collected(iteration: u32) -> ArtifactsCollected {
         iteration,
         tree: Digest::of(b"tree"),
         changes: vec![Change { path: format!("file{iteration}"), kind: ChangeKind::Added, sha256 }],
+        more: None,
         diff: Digest::of(b"diff"),
         northstar_sha256: Some(northstar_sha256()),
         learnings_intact: true,

@@ -192,6 +192,11 @@ impl Playbook for AuthorAndCritic {
         earlier.into_iter().find(|settled| settled.passes).map(|settled| settled.iteration)
     }
 
+    fn watches(&self, run: &RunState, path: &str) -> bool {
+        let number = run.current.as_ref().map(|iteration| iteration.number());
+        let chosen = number.and_then(|number| run.passes().chosen_in(number));
+        chosen.is_some_and(|chosen| run.loop_file().prd().is_out_of_scope(&chosen.item, path))
+    }
     fn brings_tests(&self) -> bool {
         true
     }

@@ -192,3 +192,14 @@ fn an_entry_that_is_too_long_is_shortened_and_that_is_told() {
     assert!(log.starts_with("[COMPACTION] Shortened iteration 0: "), "{log}");
     assert!(ran.agents_md().contains(log.trim_end()), "{log}");
 }
+
+#[test]
+fn an_installation_that_nothing_ignores_is_counted_and_told() {
+    let install = "mkdir -p node_modules/a; i=0; while [ $i -lt 12000 ]; do echo $i > node_modules/a/$i.js; \
+                   i=$((i+1)); done";
+    let ran = Case::two_steps().solver(0, [sh(install)]).run().expect(0).verified();
+    let collected = ran.events("artifacts.collected");
+    assert_eq!(collected[0]["more"]["folder"], "node_modules", "{}", collected[0]["more"]);
+    assert!(collected[1].get("more").is_none(), "they are nothing new in the next iteration");
+    assert!(ran.text("AGENTS.md").contains("12000 new files below node_modules"));
+}

@@ -220,3 +220,22 @@ fn a_capsule_of_a_pass_links_no_skill() {
         assert!(message.contains("\\\"skill_pack\\\": []") && !message.contains("Tabs."), "{message}");
     }
 }
+
+const INSTALL: &str =
+    "mkdir -p node_modules/a; i=0; while [ $i -lt 12000 ]; do echo $i > node_modules/a/$i.js; i=$((i+1)); done";
+
+#[test]
+fn an_installation_that_nothing_ignores_does_not_end_the_run() {
+    let ran =
+        Case::prd(&["A"]).author("A", None, &[write("a.txt", "A\n"), sh(INSTALL), report(None)]).run().converged();
+    assert!(ran.text("AGENTS.md").contains("12000 new files below node_modules"));
+}
+
+#[test]
+fn a_change_out_of_scope_cannot_hide_among_many() {
+    let case = Case::prd(&["A"]).prd_item("A", json!({"files": ["a.txt", "node_modules/**"]}));
+    let calls = [write("a.txt", "A\n"), write("zz/other.txt", "x\n"), sh(INSTALL), report(None)];
+    let ran = case.author("A", None, &calls).run();
+    let judged = ran.events("pass.judged");
+    assert_eq!(judged[0]["out_of_scope"], json!(["zz/other.txt"]), "{}", judged[0]);
+}

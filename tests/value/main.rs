@@ -18,6 +18,7 @@ mod corrections;
 mod crash;
 mod demo;
 mod forge;
+mod large;
 mod lessons;
 mod preparing;
 mod scenarios;

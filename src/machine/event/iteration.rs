@@ -27,9 +27,13 @@ family! {
         IterationBegan = "iteration.began", Fact, |began| vec![began.capsule];
         ArtifactsCollected = "artifacts.collected", Fact, |collected| {
             let aside = collected.learnings_aside.iter().flat_map(|aside| [aside.found, aside.put_back]);
-            [collected.tree, collected.diff].into_iter().chain(collected.learnings_frame).chain(aside).collect()
+            let more = collected.more.iter().map(|more| more.all);
+            let fixed = [collected.tree, collected.diff].into_iter().chain(collected.learnings_frame);
+            fixed.chain(aside).chain(more).collect()
         };
-        ArtifactsPartial = "artifacts.partial", Fact, |partial| partial.diff.into_iter().collect();
+        ArtifactsPartial = "artifacts.partial", Fact, |partial| {
+            partial.diff.into_iter().chain(partial.more.iter().map(|more| more.all)).collect()
+        };
         ResidualMeasured = "residual.measured", Decided;
         CertificateIssued = "certificate.issued", Decided;
         GlowScored = "glow.scored", Derived;
@@ -62,15 +66,17 @@ impl IterationEvent {
                 Told::new(Run, format!("iteration {} begins{rebuilt}", at.iteration))
             }
             Self::ArtifactsCollected(collected) => {
-                let changed = format!("{it} {} changed", counted(collected.changes.len(), "file", "files"));
-                match collected.learnings_aside {
-                    Some(_) => Told::judged(Run, false, format!("{changed}; a change of AGENTS.md is set aside")),
-                    None => Told::new(Run, changed),
+                let changed = format!("{it} {} changed", counted(collected.changed_in_all(), "file", "files"));
+                match (&collected.learnings_aside, &collected.more) {
+                    (Some(_), _) => Told::judged(Run, false, format!("{changed}; a change of AGENTS.md is set aside")),
+                    (None, Some(more)) => Told::judged(Run, false, format!("{changed}; {}", more.advice())),
+                    (None, None) => Told::new(Run, changed),
                 }
             }
             Self::ArtifactsPartial(partial) => match &partial.unread {
                 None => {
-                    let files = counted(partial.changes.len(), "file", "files");
+                    let unlisted = partial.more.as_ref().map_or(0, Unlisted::count);
+                    let files = counted(partial.changes.len() + unlisted, "file", "files");
                     Told::new(Run, format!("{it} stopped in its middle: {files} changed so far"))
                 }
                 Some(why) => Told::judged(Run, false, format!("{it} stopped in its middle: {why}")),
@@ -217,11 +223,40 @@ pub struct Change {
     pub sha256: Option<Digest>,
 }
 
+/// Changes beyond those that a record lists: there were too many.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unlisted {
+    pub files: u64,
+    /// The folder that most of the new files are in; empty: the workspace itself.
+    pub folder: String,
+    /// New files below that folder.
+    pub below: u64,
+    /// All changes, listed or not: a blob with a line of JSON for each.
+    pub all: Digest,
+}
+
+impl Unlisted {
+    pub fn count(&self) -> usize {
+        usize::try_from(self.files).unwrap_or(usize::MAX)
+    }
+
+    /// What it means, and what to do.
+    pub fn advice(&self) -> String {
+        let place = if self.folder.is_empty() { "the workspace" } else { self.folder.as_str() };
+        let rule = if self.folder.is_empty() { "what is installed or generated" } else { "it" };
+        format!("{} new files below {place}: if they are installed or generated, name {rule} in .gitignore", self.below)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArtifactsCollected {
     pub iteration: u32,
     pub tree: Digest,
+    /// What changed; of very many those that matter most, first.
     pub changes: Vec<Change>,
+    /// The others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more: Option<Unlisted>,
     /// A unified diff, as a blob.
     pub diff: Digest,
     /// The digest of NORTHSTAR.md now; `None`: unreadable or not used.
@@ -246,6 +281,13 @@ pub struct ArtifactsCollected {
     pub mended: Vec<String>,
 }
 
+impl ArtifactsCollected {
+    /// How many files changed, listed or not.
+    pub fn changed_in_all(&self) -> usize {
+        self.changes.len() + self.more.as_ref().map_or(0, Unlisted::count)
+    }
+}
+
 /// What agents had changed when a stop came in the middle of their work. It stands for nothing but itself: the
 /// iteration goes on after a resume, and is judged by what is collected at its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -254,6 +296,9 @@ pub struct ArtifactsPartial {
     /// How often the run was resumed before: a later stop looks again.
     pub resumes: u32,
     pub changes: Vec<Change>,
+    /// The changes that are not listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more: Option<Unlisted>,
     /// A unified diff, as a blob; `None`: it could not be made.
     pub diff: Option<Digest>,
     /// Why the workspace could not be looked at in the little time that a stop leaves.
