@@ -21,5 +21,6 @@ mod forge;
 mod large;
 mod lessons;
 mod preparing;
+mod reading;
 mod scenarios;
 mod unattended;
