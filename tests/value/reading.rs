@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::case::{Case, PRD, Ran, add_task, call, complete, critique, done, research, turns, write};
+use crate::case::{Case, PRD, Ran, call, complete, critique, done, research, turns, write};
 
 const BETTER: &str = "# PRD\n\n1. one.txt contains the word one.\n2. two.txt contains the word two.\n3. Nothing else is needed by anybody at all.\n4. Somebody reads it.\n";
 
@@ -72,24 +72,9 @@ fn a_gate_that_failed_is_tried_again_and_nothing_before_it() {
 }
 
 #[test]
-fn the_delivery_report_says_what_it_took_and_why_something_is_left_out() {
-    let drop = call(
-        "manage_task",
-        json!({"action": "modify", "task_id": "T3", "status": "descoped", "reason": "Nobody reads three."}),
-    );
-    let plan = [
-        add_task("T1", json!({"description": "Write one.txt.", "check": ["grep", "-q", "one", "one.txt"]})),
-        add_task("T2", json!({"description": "Two people look for two.txt; give it to them."})),
-        add_task("T3", json!({"description": "Somebody might like a third file with numbers."})),
-    ];
-    let ran = Case::new()
-        .on("plan", json!([{"text": "A plan.", "calls": plan}, done()]))
-        .on("prune", json!([{"calls": [drop]}, done()]))
-        .run()
-        .expect(0)
-        .verified();
+fn the_delivery_report_says_what_it_took() {
+    let ran = Case::new().run().expect(0).verified();
     let report = ran.text("DELIVERY_REPORT.md");
-    assert!(report.contains("(descoped: Nobody reads three.)"), "{report}");
     assert!(report.contains(" tokens (") && report.contains("tool call(s)"), "{report}");
 }
 
@@ -101,7 +86,7 @@ fn agents_are_told_where_they_work_in_a_few_hundred_bytes() {
         .expect(0);
     let of = |purpose: &str| -> String {
         let message = ran.messages(purpose).remove(0);
-        message.split("=== ENVIRONMENT ===\n").nth(1).unwrap().to_owned()
+        message.split("=== ENVIRONMENT ===").nth(1).unwrap().to_owned()
     };
     let (judge, builder) = (of("vrc"), of("execute"));
     assert!(judge.contains("read-only for you") && judge.contains("Browser: none"), "{judge}");
