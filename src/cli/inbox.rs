@@ -7,6 +7,8 @@ use serde_json::json;
 
 use crate::engine::places::StateRoot;
 use crate::engine::recorded;
+use crate::evidence::rewritten;
+use crate::journal::RunDir;
 use crate::machine::operator::{Decision, DecisionStatus};
 use crate::model::decision::{GuardFile, Request, Severity};
 use crate::tool::permission::is_critical;
@@ -30,9 +32,12 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     let selected = select::run(&root, here, options.run.as_deref())?;
     let state = recorded::read_state(&root, &selected.run)?;
     let wanted = |decision: &&Decision| options.all || decision.status != DecisionStatus::Closed;
+    let blobs = RunDir::open(&root.run(&selected.run))?.blobs();
+    // A text that cannot be read is missed by `verify`; everything else can be shown all the same.
+    let diff = |decision: &Decision| rewritten::of_request(&decision.request, &blobs).ok().flatten();
     let decisions: Vec<&Decision> = state.operator.decisions.iter().filter(wanted).collect();
     if options.json {
-        let list: Vec<_> = decisions.iter().map(|decision| as_json(decision)).collect();
+        let list: Vec<_> = decisions.iter().map(|decision| as_json(decision, diff(decision))).collect();
         let value = json!({"run": state.run(), "decisions": list});
         text::json_line(&value);
         return Ok(0);
@@ -45,7 +50,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
         return Ok(0);
     }
     for decision in decisions {
-        show(decision);
+        show(decision, diff(decision).as_deref());
     }
     if state.operator.open().next().is_some() {
         text::line(format!("if nobody answers: {}", state.operator.patience.describe()));
@@ -53,8 +58,8 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     Ok(0)
 }
 
-fn as_json(decision: &Decision) -> serde_json::Value {
-    json!({
+fn as_json(decision: &Decision, diff: Option<String>) -> serde_json::Value {
+    let mut value = json!({
         "id": decision.id.to_string(),
         "request": decision.request,
         "why": decision.why,
@@ -63,7 +68,11 @@ fn as_json(decision: &Decision) -> serde_json::Value {
         "answer": decision.answer,
         "last_check": decision.last_check,
         "detail": decision.detail,
-    })
+    });
+    if let Some(diff) = diff {
+        value["diff"] = diff.into();
+    }
+    value
 }
 
 const fn status(status: DecisionStatus) -> &'static str {
@@ -74,7 +83,7 @@ const fn status(status: DecisionStatus) -> &'static str {
     }
 }
 
-fn show(decision: &Decision) {
+fn show(decision: &Decision, diff: Option<&str>) {
     text::line(format!("{} {} ({})", decision.id, decision.request.name(), status(decision.status)));
     for line in decision.request.gist().lines() {
         text::line(format!("  {}", text::safe(line)));
@@ -95,6 +104,9 @@ fn show(decision: &Decision) {
         Request::Vision { issues } => {
             for issue in issues {
                 text::line(format!("  {:?}: {}", issue.severity, text::safe(&issue.text)));
+                for alternative in &issue.alternatives {
+                    text::line(format!("    · {}", text::safe(alternative)));
+                }
             }
         }
         Request::Tampering { files, trials, .. } => {
@@ -104,6 +116,9 @@ fn show(decision: &Decision) {
             }
         }
         _ => {}
+    }
+    for line in diff.unwrap_or_default().lines() {
+        text::line(format!("    {}", text::safe(line)));
     }
     if !decision.detail.is_empty() {
         text::line(format!("  last: {}", text::safe(&decision.detail)));

@@ -34,6 +34,7 @@ impl EvidenceFiles {
         let manifest = files.iter().filter(|file| file.iteration.is_some()).map(render::Listed::of).collect();
         let mut evidence = Self { manifest, mended };
         evidence.write(workspace, &files, Durability::Replaceable)?;
+        remove_outdated(workspace, &files)?;
         Ok(evidence)
     }
 
@@ -45,8 +46,10 @@ impl EvidenceFiles {
     }
 
     /// The files about the run as a whole.
-    pub fn write_run(&mut self, workspace: &Path, state: &RunState) -> Result<(), EngineError> {
-        self.write(workspace, &render::of_run(state), Durability::Replaceable)
+    pub fn write_run(&mut self, workspace: &Path, state: &RunState, blobs: &Blobs) -> Result<(), EngineError> {
+        let files = render::of_run(state, blobs)?;
+        self.write(workspace, &files, Durability::Replaceable)?;
+        remove_outdated(workspace, &files)
     }
 
     /// The files of the running iteration, of the run as a whole, and the list of all.
@@ -55,7 +58,8 @@ impl EvidenceFiles {
         let files = render::of_iteration(state, iteration, blobs)?;
         self.manifest.retain(|listed| listed.iteration != Some(iteration.number()));
         self.manifest.extend(files.iter().map(render::Listed::of));
-        let run_files = render::of_run(state);
+        let run_files = render::of_run(state, blobs)?;
+        remove_outdated(workspace, &run_files)?;
         let mut listed = self.manifest.clone();
         listed.extend(run_files.iter().map(render::Listed::of));
         let manifest = render::manifest(state, listed);
@@ -64,4 +68,10 @@ impl EvidenceFiles {
         }
         Ok(())
     }
+}
+
+/// What an earlier moment of the run had to say and this one does not.
+fn remove_outdated(workspace: &Path, files: &[Rendered]) -> Result<(), EngineError> {
+    store::remove_outdated(workspace, files)
+        .map_err(|e| EngineError::io("cannot remove outdated evidence", workspace, e))
 }

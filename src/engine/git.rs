@@ -223,7 +223,7 @@ pub(super) async fn undo(
     journal::failpoint("undo");
     cx.record(undone).await?;
     // Whoever reads the evidence of that iteration must find that it no longer stands for the workspace.
-    evidence.write_run(cx.workspace(), cx.state())
+    evidence.write_run(cx.workspace(), cx.state(), cx.blobs())
 }
 
 /// Before an iteration begins: where it begins on the branch, so that it can be taken back. `false`: a stop came

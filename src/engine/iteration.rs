@@ -16,7 +16,7 @@ use super::{git, learn};
 pub(super) async fn write_plan(cx: &mut Context<'_>, evidence: &mut EvidenceFiles) -> Result<(), EngineError> {
     let sha256 = document::digest(&document::plan(cx.state()));
     cx.record(PlanWritten { sha256 }).await?;
-    evidence.write_run(cx.workspace(), cx.state())
+    evidence.write_run(cx.workspace(), cx.state(), cx.blobs())
 }
 
 pub(super) async fn begin(cx: &mut Context<'_>, evidence: &mut EvidenceFiles) -> Result<(), EngineError> {

@@ -20,6 +20,9 @@ const MAX_ALL: usize = 48 << 20;
 /// A folder that holds this share of the new files is where they come from.
 const MOST: (u64, u64) = (4, 5);
 
+/// Folders that tools make: what is in them is not looked at any closer.
+const MADE: [&str; 7] = [".venv", "build", "dist", "node_modules", "target", "vendor", "venv"];
+
 /// What the record lists, of very many those that matter most first; `None`: that is all.
 #[derive(Default)]
 pub(super) struct Listed {
@@ -100,7 +103,11 @@ fn source(all: &[Change]) -> (String, u64) {
         let largest = children.into_iter().max_by_key(|(_, count)| *count);
         let Some((child, _)) = largest.filter(|(_, count)| count * MOST.1 >= total * MOST.0) else { break };
         folder = if folder.is_empty() { child.to_owned() } else { format!("{folder}/{child}") };
+        let is_whole = MADE.contains(&child);
         added.retain(|path| is_below(path, &folder));
+        if is_whole {
+            break;
+        }
     }
     (folder, added.len() as u64)
 }

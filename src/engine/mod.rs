@@ -23,6 +23,7 @@ pub mod declaration;
 mod diff;
 mod downstream;
 pub mod driver;
+mod environment;
 pub mod error;
 mod evidence_files;
 mod excerpt;

@@ -44,7 +44,7 @@ pub(super) async fn await_person(
     let limited = asked.is_some() && !limit.is_zero();
     if waiting_since.is_none() {
         // Whoever looks without a console finds what is asked.
-        evidence.write_run(cx.workspace(), cx.state())?;
+        evidence.write_run(cx.workspace(), cx.state(), cx.blobs())?;
     }
     let began = *waiting_since.get_or_insert_with(Instant::now);
     let left = limited.then(|| limit.saturating_sub(began.elapsed()));

@@ -25,6 +25,7 @@ use crate::playbook::value::event::{DocumentsRead, PreflightChecked};
 
 use super::confine::protected;
 use super::context::Context;
+use super::environment;
 use super::error::EngineError;
 use super::excerpt;
 use super::learn;
@@ -110,6 +111,7 @@ pub(super) fn message(cx: &Context<'_>, purpose: Purpose, subject: Option<&str>)
     text.push('\n');
     text.push_str(&call_number(cx, purpose, subject)?);
     text.push_str(&brief::message(state, purpose, subject, &Stored { blobs: cx.blobs() }));
+    text.push_str(&environment::section(cx, purpose));
     Ok(text)
 }
 

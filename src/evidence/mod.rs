@@ -9,6 +9,7 @@ pub mod pack;
 mod people;
 pub mod render;
 pub mod report;
+pub mod rewritten;
 pub mod store;
 pub mod verify;
 mod within;

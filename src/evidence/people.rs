@@ -2,10 +2,13 @@
 
 use serde_json::{Value, json};
 
+use crate::journal::{Blobs, JournalError};
 use crate::machine::operator::{Decision, DecisionStatus, SteerStatus};
 use crate::machine::run::RunState;
 use crate::model::decision::{Request, Severity, VisionIssue};
 use crate::model::learnings::flatten;
+
+use super::rewritten;
 
 /// Everything between the run and people; `None` where they had nothing to do with each other.
 pub fn decisions(state: &RunState) -> Option<Value> {
@@ -80,13 +83,13 @@ fn asked(request: &Request) -> Vec<String> {
 }
 
 /// The brief for a person: what waits, why, and how to answer. `None`: nothing ever waited.
-pub fn inbox(state: &RunState) -> Option<String> {
+pub fn inbox(state: &RunState, blobs: &Blobs) -> Result<Option<String>, JournalError> {
     if state.operator.decisions.is_empty() {
-        return None;
+        return Ok(None);
     }
     let mut open = state.operator.open().peekable();
     if open.peek().is_none() {
-        return Some("# Nothing waits for a person\n".to_owned());
+        return Ok(Some("# Nothing waits for a person\n".to_owned()));
     }
     let mut text = format!(
         "# Waiting for a person\n\nRun {} in {}. If nobody answers: {}.\n",
@@ -103,8 +106,18 @@ pub fn inbox(state: &RunState) -> Option<String> {
         if let Request::HumanAction { verify: Some(argv), .. } = &decision.request {
             text.push_str(&format!("Verified by: `{}`\n", flatten(&argv.join(" "))));
         }
+        if let Some(diff) = rewritten::of_request(&decision.request, blobs)?.filter(|_| !state.began_before_recovery())
+        {
+            text.push_str(&as_code(&diff));
+        }
         text.push_str(&format!("Answer: `nightloop answer {} …` (`nightloop inbox` says how)\n", decision.id));
     }
     text.push_str("\nThen: `nightloop resume`\n");
-    Some(text)
+    Ok(Some(text))
+}
+
+/// Foreign text as a block of its own: moved in, so that no line of it ends the block.
+fn as_code(text: &str) -> String {
+    let lines = text.lines().map(|line| format!("    {}\n", flatten(line)));
+    format!("\n{}\n", lines.collect::<String>())
 }

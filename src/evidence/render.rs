@@ -19,12 +19,24 @@ use crate::model::skill;
 use super::cumulative;
 use super::people;
 use super::report;
+use super::rewritten;
 
 /// The first version of the reducer whose runs have a usage file.
 const KNOWS_USAGE: u32 = 3;
 
+/// What waits for a person.
+const INBOX: &str = "inbox.md";
+
 /// Files that a run may have for a while and not at its end: below the root of the evidence.
-pub const PASSING: [&str; 3] = ["inbox.md", "northstar_drift.log", "value/preconditions.md"];
+pub const PASSING: [&str; 7] = [
+    "agents_md_final.md",
+    "exit.json",
+    "halting_report.json",
+    INBOX,
+    "northstar_drift.log",
+    "value/DELIVERY_REPORT.md",
+    "value/preconditions.md",
+];
 
 /// A file as the manifest lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +59,7 @@ pub fn everything(state: &RunState, blobs: &Blobs) -> Result<Vec<Rendered>, Jour
     for iteration in state.iterations() {
         files.extend(of_iteration(state, iteration, blobs)?);
     }
-    files.extend(of_run(state));
+    files.extend(of_run(state, blobs)?);
     files.push(manifest(state, files.iter().map(Listed::of).collect()));
     Ok(files)
 }
@@ -145,7 +157,33 @@ fn compactions(state: &RunState) -> String {
 }
 
 /// The files of the run as a whole, but for the manifest.
-pub fn of_run(state: &RunState) -> Vec<Rendered> {
+pub fn of_run(state: &RunState, blobs: &Blobs) -> Result<Vec<Rendered>, JournalError> {
+    let mut files = of_state(state);
+    if let Some(inbox) = people::inbox(state, blobs)? {
+        let path = format!("{EVIDENCE_ROOT}/{INBOX}");
+        files.push(Rendered { path, bytes: inbox.into_bytes(), role: "log", iteration: None });
+    }
+    if !state.began_before_recovery() {
+        files.extend(rewritten::files(state, blobs)?);
+    }
+    Ok(files)
+}
+
+/// The paths of these files.
+pub fn paths_of_run(state: &RunState) -> Vec<String> {
+    let mut paths: Vec<String> = of_state(state).into_iter().map(|file| file.path).collect();
+    if !state.operator.decisions.is_empty() {
+        paths.push(format!("{EVIDENCE_ROOT}/{INBOX}"));
+    }
+    if !state.began_before_recovery() {
+        let rewritten = state.playbook().rewritten(state).into_iter();
+        paths.extend(rewritten.map(|one| format!("{EVIDENCE_ROOT}/{}", one.name)));
+    }
+    paths
+}
+
+/// The files that follow from the state alone.
+fn of_state(state: &RunState) -> Vec<Rendered> {
     let mut files = Vec::new();
     let mut add = |name: &str, text: String, role| {
         files.push(Rendered {
@@ -183,9 +221,6 @@ pub fn of_run(state: &RunState) -> Vec<Rendered> {
     }
     if let Some(undone) = undone(state) {
         add("undone.json", document::text(&undone), "log");
-    }
-    if let Some(inbox) = people::inbox(state) {
-        add("inbox.md", inbox, "log");
     }
     if state.halt.is_some() {
         add("agents_md_final.md", state.learnings_document(), "snapshot");

@@ -22,6 +22,8 @@ use super::render;
 const ARCHIVE_ROOT: &str = "evidence/archive";
 /// The folders that are ours alone.
 const FOLDERS: [&str; 4] = ["evidence", EVIDENCE_ROOT, ARCHIVE_ROOT, "scratch"];
+/// The view that says how a run ended.
+const DELIVERY: &str = "DELIVERY_REPORT.md";
 /// A view in the workspace itself that is larger than this is nobody's view.
 const MAX_VIEW: usize = 16 << 20;
 /// The manifest grows with the run.
@@ -86,6 +88,13 @@ pub fn remove_outdated(workspace: &Path, files: &[Rendered]) -> io::Result<()> {
             // What cannot be removed is no file of ours; `verify` names it.
             let _ = plain::remove(workspace, &name);
         }
+    }
+    // The report of an end that was none, or of another run's, would be believed.
+    if views::copies(files).all(|(name, _)| name != DELIVERY)
+        && let Ok(Some(there)) = plain::read(workspace, DELIVERY, MAX_VIEW)
+        && views::is_ours(&there.bytes)
+    {
+        let _ = plain::remove(workspace, DELIVERY);
     }
     Ok(())
 }

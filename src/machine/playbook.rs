@@ -46,6 +46,15 @@ pub type WayOut = (bool, Option<Link>, String);
 /// A document of an iteration: its name, its value, its role in the manifest.
 pub type IterationView = (&'static str, serde_json::Value, &'static str);
 
+/// A document that was rewritten, or is to be: the name of its diff in the evidence, its path, and both texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rewritten {
+    pub name: String,
+    pub path: String,
+    pub before: Digest,
+    pub after: Digest,
+}
+
 /// Gets the bytes of a blob; the error is for people.
 pub type ReadBlob<'a> = &'a dyn Fn(&Digest) -> Result<Vec<u8>, String>;
 
@@ -237,6 +246,10 @@ pub trait Playbook: Sync {
     }
     /// Its evidence about the run as a whole.
     fn views(&self, _run: &RunState) -> Vec<Rendered> {
+        Vec::new()
+    }
+    /// The documents that its people and agents rewrote.
+    fn rewritten(&self, _run: &RunState) -> Vec<Rewritten> {
         Vec::new()
     }
     /// Its evidence about one iteration: documents with their names and roles.

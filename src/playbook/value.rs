@@ -33,7 +33,7 @@ pub mod views;
 use crate::machine::event::{Event, Phase, Probe, RunHalted, WorkEvent};
 use crate::machine::iteration::Iteration;
 use crate::machine::open::Work;
-use crate::machine::playbook::{Learned, Playbook, WayOut};
+use crate::machine::playbook::{Learned, Playbook, Rewritten, WayOut};
 use crate::machine::run::RunState;
 use crate::machine::state::State;
 use crate::machine::todo::{Effect, Todo};
@@ -219,6 +219,10 @@ impl Playbook for Value {
 
     fn own_files(&self, _declared: &LoopFile) -> Vec<String> {
         VIEWS.map(str::to_owned).to_vec()
+    }
+
+    fn rewritten(&self, run: &RunState) -> Vec<Rewritten> {
+        views::rewritten(run)
     }
 
     fn views(&self, run: &RunState) -> Vec<Rendered> {

@@ -36,7 +36,8 @@ fn restructure_changes_a_task() {
 
 #[test]
 fn descope_leaves_a_task_out() {
-    let wish = json!({"action": "modify", "task_id": "T2", "status": "descoped"});
+    let why = "Nobody looks for two.txt.";
+    let wish = json!({"action": "modify", "task_id": "T2", "status": "descoped", "reason": why});
     let scripts = [script("unit/one", "one.txt", "one")];
     let ran = advised(&[call("manage_task", wish), correction("descope", json!({}))])
         .on("generate_verifications", json!([{"text": "One is enough.", "calls": scripts}, done()]))
@@ -45,7 +46,8 @@ fn descope_leaves_a_task_out() {
         .verified();
     corrected(&ran);
     assert!(!ran.bench.workspace.join("two.txt").exists());
-    assert!(ran.text("DELIVERY_REPORT.md").contains("T2"), "what was left out is named");
+    let report = ran.text("DELIVERY_REPORT.md");
+    assert!(report.contains("- T2: ") && report.contains(&format!("(descoped: {why})")), "what is left out, and why");
 }
 
 #[test]

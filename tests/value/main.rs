@@ -22,6 +22,7 @@ mod large;
 mod lessons;
 mod limits;
 mod preparing;
+mod reading;
 mod recovery;
 mod scenarios;
 mod services;

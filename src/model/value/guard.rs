@@ -160,6 +160,9 @@ impl Plan<'_> {
         (task.status, task.blocked_reason) = standing(task.status, task.blocked_reason.as_deref(), wish)?;
         if task.status == TaskStatus::Descoped {
             self.may_drop(&task, "descope")?;
+            if let Some(reason) = wish.reason.as_deref().map(str::trim).filter(|reason| !reason.is_empty()) {
+                task.notes = reason.to_owned();
+            }
         }
         if task == before {
             return Err(format!("this changes nothing about {}: name the fields and their new values", task.id));

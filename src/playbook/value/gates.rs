@@ -4,6 +4,7 @@
 //! Invariants: a script says one thing at a time, and state alone says which, so that a crash between any two events
 //! comes back at the same place. Every script is bounded: calls by its tries, questions by `MAX_DECISIONS`.
 
+pub mod again;
 mod blockers;
 mod classify;
 mod discover;
@@ -41,6 +42,8 @@ const MAX_TEXT: usize = 4_000;
 enum Move {
     Need(Todo),
     Say(Box<Event>),
+    /// It is not passed, and why.
+    Fail(String),
 }
 
 /// The first gate that is not passed.
@@ -62,7 +65,11 @@ pub fn choose(run: &RunState) -> Choice {
         Some(record) if record.cut && !before => {
             Choice::Begin(action, format!("{}: a limit cut it, and it goes on", gate.title()))
         }
-        Some(record) if record.outcome == Outcome::Failed => {
+        // Else a person was asked, and said to try again.
+        Some(record)
+            if record.outcome == Outcome::Failed
+                && (again::is_final(run, gate) || run.operator.decisions.len() >= MAX_DECISIONS) =>
+        {
             let reason = if gate == Gate::Inputs { StopReason::NullInput } else { StopReason::Escalated };
             let detail = format!("before the first iteration, {} ({gate}) failed. {}", gate.title(), record.detail);
             Choice::Halt(Box::new(halt::halt(run, ExitStatus::ExitNeedInfo, reason, detail)))
@@ -75,7 +82,7 @@ pub fn choose(run: &RunState) -> Choice {
 pub fn next(run: &RunState, step: &OpenStep, gate: Gate) -> Option<Todo> {
     match script(run, step, gate) {
         Move::Need(todo) => Some(todo),
-        Move::Say(_) => None,
+        Move::Say(_) | Move::Fail(_) => None,
     }
 }
 
@@ -84,10 +91,23 @@ pub fn decide(run: &RunState, step: &OpenStep, gate: Gate) -> Vec<Event> {
     match script(run, step, gate) {
         Move::Need(_) => Vec::new(),
         Move::Say(event) => vec![*event],
+        Move::Fail(why) => vec![finished(step, Outcome::Failed, why)],
     }
 }
 
 fn script(run: &RunState, step: &OpenStep, gate: Gate) -> Move {
+    if again::asked(run, step).is_some_and(|decision| decision.closed_with().is_none()) {
+        return need(Todo::AwaitPerson);
+    }
+    match own_script(run, step, gate) {
+        Move::Fail(why) if !again::is_final(run, gate) => {
+            again::instead(run, step, gate, &why).unwrap_or(Move::Fail(why))
+        }
+        other => other,
+    }
+}
+
+fn own_script(run: &RunState, step: &OpenStep, gate: Gate) -> Move {
     match gate {
         Gate::Inputs => inputs::script(run, step),
         Gate::VisionValidated => vision::script(run, step),
@@ -121,15 +141,15 @@ fn pass(step: &OpenStep, detail: impl AsRef<str>) -> Move {
 }
 
 /// The gate is not passed; what has to be there before it can be, in order.
-fn fail(step: &OpenStep, preconditions: &[String]) -> Move {
-    say(finished(step, Outcome::Failed, bounded(&list(preconditions), MAX_TEXT)))
+fn fail(preconditions: &[String]) -> Move {
+    Move::Fail(bounded(&list(preconditions), MAX_TEXT))
 }
 
 /// Puts something before a person. Who was asked too often is not asked again.
-fn ask(run: &RunState, step: &OpenStep, request: Request, why: &str) -> Move {
+fn ask(run: &RunState, request: Request, why: &str) -> Move {
     if run.operator.decisions.len() >= MAX_DECISIONS {
         let asked = format!("people were asked {MAX_DECISIONS} times: look at the answers, and start a new run");
-        return fail(step, &[asked]);
+        return fail(&[asked]);
     }
     say(DecisionAsked { id: run.operator.next_id(), request, why: bounded(why, MAX_TEXT), asked_by: None })
 }

@@ -10,7 +10,7 @@ mod tests;
 
 use crate::machine::run::RunState;
 use crate::model::fraction::Fraction;
-use crate::model::value::tools::{Coherence, CoherenceFinding, StrategyAction};
+use crate::model::value::tools::{Coherence, CoherenceFinding, StrategyAction, StrategyChange};
 use crate::model::value::{Action, Task, TaskStatus, VerificationStatus};
 
 use super::decide::{self, history};
@@ -134,8 +134,19 @@ fn cools_down(run: &RunState) -> bool {
 pub fn fix_limit(run: &RunState) -> u32 {
     let declared = run.value_settings().max_fix_attempts;
     let strategy = run.value().strategy.as_ref().filter(|change| change.action == StrategyAction::StrategyChange);
-    let wished = strategy.and_then(|change| change.changes.get("max_fix_attempts")?.trim().parse::<u32>().ok());
+    let limit = strategy.and_then(|change| change.changes.get("max_fix_attempts")?.trim().parse::<u32>().ok());
+    // Research comes once the fixes of a check are used up: when it is wanted says how many there are before it.
+    let research = strategy.filter(|_| !run.began_before_recovery()).and_then(|change| research_after(change));
+    let wished = limit.into_iter().chain(research).min();
     wished.map_or(declared, |wished| wished.clamp(1, declared.max(1)).min(declared))
+}
+
+fn research_after(change: &StrategyChange) -> Option<u32> {
+    let wanted = change.changes.get("research_trigger")?;
+    if wanted == "proactive" {
+        return Some(1);
+    }
+    wanted.strip_prefix("after_")?.strip_suffix("_failures")?.parse().ok()
 }
 
 /// What can be seen of coherence without a model.
@@ -157,8 +168,13 @@ pub fn coherence_due(run: &RunState) -> Option<String> {
     if !settings.coherence || done < settings.coherence_interval.max(1) {
         return None;
     }
-    let critical = quick_coherence(run).into_iter().find(|finding| finding.severity == Coherence::Critical)?;
-    Some(critical.description)
+    let critical = quick_coherence(run).into_iter().find(|finding| finding.severity == Coherence::Critical);
+    let sign = critical.map(|finding| finding.description);
+    if run.began_before_recovery() {
+        return sign;
+    }
+    let drifting = || [file_hotspot, category_clustering].into_iter().find_map(|look| look(run));
+    sign.or_else(|| drifting().map(|trigger| trigger.detail))
 }
 
 fn plateau(run: &RunState) -> Option<Trigger> {

@@ -9,13 +9,16 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::machine::document;
+use crate::machine::playbook::Rewritten;
 use crate::machine::run::RunState;
 use crate::model::decision::Answer;
+use crate::model::digest::Digest;
 use crate::model::learnings::flatten;
-use crate::model::stop::ExitStatus;
+use crate::model::stop::{ExitStatus, StopReason};
 use crate::model::value::{Action, Gate, Outcome, Task, TaskStatus, VIEWS, Verification, VerificationStatus};
 use crate::playbook::value::event::{EpicPut, Target};
 use crate::playbook::value::flaky;
+use crate::playbook::value::gates::again;
 use crate::playbook::value::state::{StepRecord, ValueState};
 
 use crate::model::rendered::Rendered;
@@ -55,6 +58,32 @@ pub fn views(run: &RunState) -> Vec<Rendered> {
         add("preconditions.md", text, "log");
     }
     files
+}
+
+/// The documents of refinement: what each round proposed, and what was changed before it.
+pub fn rewritten(run: &RunState) -> Vec<Rewritten> {
+    let Some(documents) = &run.value().documents else { return Vec::new() };
+    let mut all = Vec::new();
+    for (target, path, word) in
+        [(Target::Vision, &documents.vision.path, "vision"), (Target::Prd, &documents.prd.path, "prd")]
+    {
+        let mut before: Option<Digest> = None;
+        for round in &run.value().refinement(target).rounds {
+            let kept = &round.kept;
+            let mut add = |what: &str, before: Digest, after: Digest| {
+                let name = format!("{DIRECTORY}/{word}_round_{}_{what}.patch", kept.round);
+                all.push(Rewritten { name, path: path.clone(), before, after });
+            };
+            if let Some(before) = before.filter(|before| *before != kept.document) {
+                add("changed", before, kept.document);
+            }
+            if let Some(proposal) = kept.proposal {
+                add("proposed", kept.document, proposal);
+            }
+            before = Some(kept.document);
+        }
+    }
+    all
 }
 
 /// The copies for the workspace, by name.
@@ -174,7 +203,10 @@ fn delivery(run: &RunState) -> String {
     write_epics(&mut text, &value.epics);
     let _ = writeln!(text, "## Tasks\n");
     for task in &value.tasks {
-        let _ = writeln!(text, "- {}: {} ({})", flatten(&task.id), flatten(&task.description), task.status.name());
+        let why = if run.began_before_recovery() { None } else { why_not_done(task) };
+        let why = why.map_or_else(String::new, |why| format!(": {}", flatten(why)));
+        let (id, what) = (flatten(&task.id), flatten(&task.description));
+        let _ = writeln!(text, "- {id}: {what} ({}{why})", task.status.name());
     }
     let _ = writeln!(text, "\n## Checks\n");
     if value.verifications.is_empty() {
@@ -202,6 +234,9 @@ fn delivery(run: &RunState) -> String {
         value.steps_of(Action::CourseCorrect.name()),
         value.exit_gate_attempts,
     );
+    if !run.began_before_recovery() {
+        write_cost(&mut text, run);
+    }
     let people: Vec<_> = run.operator.decisions.iter().filter(|decision| decision.answer.is_some()).collect();
     if !people.is_empty() {
         let _ = writeln!(text, "\n## What people decided\n");
@@ -217,6 +252,32 @@ fn delivery(run: &RunState) -> String {
         let _ = writeln!(text, "\nThe work is on the branch `{}`.", flatten(branch));
     }
     text
+}
+
+/// Why a task of the plan is not there, where anybody said it.
+fn why_not_done(task: &Task) -> Option<&str> {
+    let why = match task.status {
+        TaskStatus::Done => None,
+        TaskStatus::Descoped => Some(task.notes.as_str()),
+        TaskStatus::Blocked => task.blocked_reason.as_deref(),
+        TaskStatus::Pending | TaskStatus::InProgress => Some(task.notes.as_str()),
+    };
+    why.filter(|why| !why.trim().is_empty())
+}
+
+/// What it took. A price that is not known is said to be unknown.
+fn write_cost(text: &mut String, run: &RunState) {
+    let total = run.ledger.total();
+    let cost = total.cost_usd.map_or_else(|| "at a price that is not known".to_owned(), |cost| format!("{cost} USD"));
+    let _ = writeln!(
+        text,
+        "\nIt took {} tokens ({} in, {} out, thinking included) in {} replies, {} tool call(s), {cost}.",
+        run.spent.tokens(),
+        run.spent.input_tokens,
+        run.spent.output_tokens,
+        total.calls,
+        run.spent.tool_calls,
+    );
 }
 
 /// The slices of a large vision, so that one that was left out is missed by nobody.
@@ -238,15 +299,37 @@ fn write_epics(text: &mut String, epics: &[EpicPut]) {
 
 /// What has to be there before a run can begin, where it could not.
 fn preconditions(run: &RunState) -> Option<String> {
-    let halt = run.halt.as_ref().filter(|_| run.current.is_none() && run.done.is_empty())?;
+    if run.current.is_some() || !run.done.is_empty() {
+        return None;
+    }
     let value = run.value();
-    let mut text = format!("{MARK}\n# Pre-conditions\n\n{}\n\n", flatten(&halt.detail));
+    let waiting = again::waiting(run, value);
+    let (gate, detail) = match (&waiting, &run.halt) {
+        (Some((gate, decision)), _) => {
+            (Some(*gate), decision.request.gist().lines().next().unwrap_or_default().to_owned())
+        }
+        // A stop is no failure of a gate: it goes on there.
+        (None, Some(halt)) if run.began_before_recovery() || halt.stop_reason != StopReason::BackpressureSignal => {
+            (Gate::ALL.into_iter().find(|gate| !value.gates.contains(gate)), halt.detail.clone())
+        }
+        (None, _) => return None,
+    };
+    let mut text = format!("{MARK}\n# Pre-conditions\n\n{}\n\n", flatten(&detail));
     for gate in Gate::ALL {
         let mark = if value.gates.contains(&gate) { 'x' } else { ' ' };
         let last = value.log.iter().rev().find(|record| record.action == Action::Gate { gate });
         let why = last.filter(|record| record.outcome == Outcome::Failed);
         let why = why.map_or_else(String::new, |record| format!(": {}", flatten(&record.detail)));
         let _ = writeln!(text, "- [{mark}] {}{why}", gate.title());
+    }
+    if let Some(gate) = gate.filter(|_| !run.began_before_recovery()) {
+        let _ = writeln!(text, "\n## What can be done\n");
+        for option in again::options(gate) {
+            let _ = writeln!(text, "- {option}");
+        }
+    }
+    if let Some((_, decision)) = waiting {
+        let _ = writeln!(text, "- then: `nightloop answer {} retry` and `nightloop resume`", decision.id);
     }
     Some(text)
 }

@@ -66,7 +66,7 @@ impl Basis {
 /// All files that belong to this state of the run.
 pub fn files(state: &RunState) -> Vec<File> {
     let file = |path: String, iteration| File { path, iteration };
-    let mut files: Vec<File> = render::of_run(state).into_iter().map(|made| file(made.path, None)).collect();
+    let mut files: Vec<File> = render::paths_of_run(state).into_iter().map(|path| file(path, None)).collect();
     files.push(file(format!("{EVIDENCE_ROOT}/manifest.json"), None));
     for iteration in state.iterations().rev() {
         files.extend(of_iteration(state, iteration));

@@ -270,6 +270,7 @@ fn any_wish() -> impl Strategy<Value = (TaskSource, ManageTask)> {
                 check: None,
                 status,
                 blocked_reason: blocked.then(|| "HUMAN_ACTION: wait".to_owned()),
+                reason: None,
             };
             (source, wish)
         },

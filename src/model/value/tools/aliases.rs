@@ -24,7 +24,7 @@ pub fn resolved(tool: Tool, input: &Value) -> Result<Value, String> {
     Ok(input)
 }
 
-/// `update` is `modify`; `block` is `modify` with a reason.
+/// `update` is `modify`; `block` is `modify` with a reason, `unblock` with the status pending.
 fn manage_task(input: &mut Value) -> Result<(), String> {
     let Some(wish) = input.as_object_mut() else { return Ok(()) };
     let word = wish.get("action").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -37,7 +37,10 @@ fn manage_task(input: &mut Value) -> Result<(), String> {
             return Err("to block a task, modify it with a `blocked_reason`".to_owned());
         }
     }
-    if matches!(word.as_str(), "block" | "update") {
+    if word == "unblock" && wish.get("status").is_none_or(Value::is_null) {
+        wish.insert("status".to_owned(), "pending".into());
+    }
+    if matches!(word.as_str(), "block" | "unblock" | "update") {
         wish.insert("action".to_owned(), "modify".into());
     }
     Ok(())

@@ -51,6 +51,9 @@ pub struct ManageTask {
     /// Blocks the task. `HUMAN_ACTION: ...` when only a person can unblock it.
     #[serde(default)]
     pub blocked_reason: Option<String>,
+    /// Why, in a sentence. For what is descoped it stands in the delivery report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 fn wished_status(_: &mut SchemaGenerator) -> Schema {
@@ -85,6 +88,7 @@ impl ManageTask {
         bounds::optional("prd_section", self.prd_section.as_ref(), MAX_NAME)?;
         bounds::optional("phase", self.phase.as_ref(), MAX_NAME)?;
         bounds::optional("blocked_reason", self.blocked_reason.as_ref(), MAX_TEXT)?;
+        bounds::optional("reason", self.reason.as_ref(), MAX_TEXT)?;
         bounds::names("dependencies", self.dependencies.as_deref().unwrap_or_default())?;
         bounds::paths("files_expected", self.files_expected.as_deref().unwrap_or_default())?;
         self.check.as_ref().map_or(Ok(()), |argv| bounds::command("check", argv))
@@ -188,7 +192,7 @@ impl EpicPlan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EpicDecomposition {
-    /// 2 to 5 slices, each of value on its own, the foundation first.
+    /// 2 to 5 slices, each of value on its own, the foundation first; none if the vision is one piece.
     pub epics: Vec<EpicPlan>,
     /// More than 5 slices would be needed.
     #[serde(default)]
@@ -199,10 +203,9 @@ pub struct EpicDecomposition {
 impl Check for EpicDecomposition {
     fn check(&self) -> Result<(), String> {
         bounds::needed("rationale", &self.rationale, MAX_TEXT)?;
-        let few = self.epics.len() < 2 && !self.vision_too_large;
-        if few || self.epics.len() > 5 {
+        if (self.epics.len() == 1 && !self.vision_too_large) || self.epics.len() > 5 {
             return Err(format!(
-                "{} epics: give 2 to 5, or say `vision_too_large` if 5 are not enough",
+                "{} epics: give 2 to 5, or none if the vision is one piece; say `vision_too_large` if 5 are not enough",
                 self.epics.len()
             ));
         }

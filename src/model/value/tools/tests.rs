@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::model::decimal::Exact;
 use crate::model::report::{self, Report};
-use crate::model::value::GapSeverity;
 use crate::model::value::settings::ValueSettings;
+use crate::model::value::{GapSeverity, TaskStatus};
 
 /// A whole report for each tool: every field that there is.
 fn sample(tool: Tool) -> Value {
@@ -266,6 +266,15 @@ fn other_words_become_those_of_the_schema() {
         unreachable!()
     };
     assert_eq!(wish.action, TaskAction::Modify);
+    let Ok(Structured::ManageTask(wish)) =
+        read(Tool::ManageTask, json!({"action": "unblock", "task_id": "T1", "reason": "It is there."}))
+    else {
+        unreachable!()
+    };
+    assert_eq!((wish.action, wish.status), (TaskAction::Modify, Some(TaskStatus::Pending)));
+    assert_eq!(wish.reason.as_deref(), Some("It is there."));
+    let one_piece = read(Tool::ReportEpicDecomposition, json!({"epics": [], "rationale": "It is one thing."}));
+    assert!(one_piece.is_ok(), "{one_piece:?}");
     let why = read(Tool::ManageTask, json!({"action": "block", "task_id": "T1"})).unwrap_err();
     assert!(why.contains("`blocked_reason`"), "{why}");
     let Ok(Structured::ReportTaskComplete(complete)) = read(

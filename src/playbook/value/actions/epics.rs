@@ -149,7 +149,10 @@ impl Feedback {
 fn leave_out(run: &RunState, skipped: &[&EpicPut]) -> Vec<Event> {
     let of_skipped = |task: &&Task| task.is_open() && skipped.iter().any(|epic| task.epic == Some(epic.epic));
     let tasks = run.value().tasks.iter().filter(of_skipped).map(|task| {
-        let task = Task { status: TaskStatus::Descoped, ..task.clone() };
+        let mut task = Task { status: TaskStatus::Descoped, ..task.clone() };
+        if !run.began_before_recovery() {
+            task.notes = "its epic was left out by a person".to_owned();
+        }
         Event::from(TaskPut { task: Box::new(task), why: "its epic is left out".to_owned() })
     });
     let epics = skipped.iter().map(|epic| Event::from(EpicPut { status: EpicStatus::Skipped, ..(*epic).clone() }));

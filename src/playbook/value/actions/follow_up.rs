@@ -98,6 +98,7 @@ pub fn tasks(run: &RunState, step: &OpenStep, source: TaskSource, wanted: &[Want
             check: None,
             status: None,
             blocked_reason: None,
+            reason: None,
         };
         match guard::judge(&plan, settings, source, step.number, &wish) {
             Ok(Mutation::Add(mut task)) => {

@@ -45,7 +45,7 @@ pub fn lines(
     let step = value.step.as_ref();
     match section {
         Section::Vision | Section::Prd => Vec::new(),
-        Section::Context => value.context.iter().map(as_json).collect(),
+        Section::Context => value.context.iter().map(as_json).chain(kill_criteria(value, purpose)).collect(),
         Section::Answers => answers(run),
         Section::Passes => step.map_or_else(Vec::new, |step| passes(step, purpose)),
         Section::Issues => issues(value, subject),
@@ -99,16 +99,31 @@ pub(super) fn object(entries: impl IntoIterator<Item = (&'static str, Value)>) -
     Value::Object(said.map(|(key, value)| (key.to_owned(), value)).collect::<Map<_, _>>())
 }
 
-/// What people were asked and said. Answers that are no text (a permission, "done") change no requirement.
+/// What people were asked and said. Answers that are no text (an approval, "done") change no requirement by themselves;
+/// a note given with one may.
 fn answers(run: &RunState) -> Vec<Value> {
     let said = run.operator.decisions.iter().filter_map(|decision| {
-        let (Request::Question { .. } | Request::Vision { .. }) = &decision.request else { return None };
-        let (Answer::Text(text) | Answer::Revise(text)) = decision.closed_with()? else { return None };
         let note = decision.answer.as_ref().and_then(|answer| answer.note.as_deref());
+        let note = note.filter(|note| !note.trim().is_empty());
+        let is_asked = matches!(decision.request, Request::Question { .. } | Request::Vision { .. });
+        let text = match decision.closed_with()? {
+            Answer::Text(text) | Answer::Revise(text) if is_asked => text.as_str(),
+            // Whether a command may run is no agent's affair.
+            _ if matches!(decision.request, Request::Permission { .. }) => return None,
+            other if note.is_some() => other.name(),
+            _ => return None,
+        };
         let question = decision.request.gist();
         Some(object([("question", json!(question)), ("answer", json!(text)), ("note", json!(note))]))
     });
     last(&said.collect::<Vec<_>>(), ANSWERS).to_vec()
+}
+
+/// What should stop the work, as the vision's judge said: for whoever may stop it.
+fn kill_criteria(value: &ValueState, purpose: Purpose) -> Option<Value> {
+    let judged = value.vision.rounds.iter().rev().find_map(|round| round.kept.validation.as_ref());
+    let criteria = judged.map(|validation| validation.kill_criteria.as_slice()).filter(|criteria| !criteria.is_empty());
+    criteria.filter(|_| purpose == Purpose::CourseCorrect).map(|criteria| json!({"kill_criteria": criteria}))
 }
 
 /// What the passes of this round before this one noted. A round begins with the extraction; earlier rounds of the

@@ -31,5 +31,5 @@ pub(super) fn script(run: &RunState, step: &OpenStep) -> Move {
     if calls < TRIES {
         return need(Todo::call(Purpose::VerifyBlockers));
     }
-    fail(step, &blocked)
+    fail(&blocked)
 }

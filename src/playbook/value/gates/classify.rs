@@ -41,7 +41,7 @@ fn slice(run: &RunState, step: &OpenStep, found: &EpicDecomposition) -> Move {
     let rationale = bounded(&found.rationale, MAX_REASON);
     if found.vision_too_large || found.epics.len() > MAX_EPICS {
         let what = format!("the vision is too large for one run ({rationale})");
-        return fail(step, &[what, format!("split it into visions of at most {MAX_EPICS} epics, and start with one")]);
+        return fail(&[what, format!("split it into visions of at most {MAX_EPICS} epics, and start with one")]);
     }
     if found.epics.len() < 2 {
         return pass(step, format!("a single run: {rationale}"));

@@ -16,8 +16,8 @@ pub(super) fn script(run: &RunState, step: &OpenStep) -> Move {
     match attempt(step, Purpose::DiscoverContext) {
         Attempt::Missing => need(Todo::call(Purpose::DiscoverContext)),
         Attempt::Reported(Structured::ReportDiscovery(found)) => clear_up(run, step, found),
-        Attempt::Reported(_) => fail(step, &["discovery reported something else".to_owned()]),
-        Attempt::Failed(how) => fail(step, &[format!("what this workspace is was not found out: {how}")]),
+        Attempt::Reported(_) => fail(&["discovery reported something else".to_owned()]),
+        Attempt::Failed(how) => fail(&[format!("what this workspace is was not found out: {how}")]),
     }
 }
 
@@ -28,7 +28,7 @@ fn clear_up(run: &RunState, step: &OpenStep, found: &Discovery) -> Move {
     if let Some(question) = questions[..asked].get(step.decisions.len()) {
         let why = format!("context discovery, question {} of {asked}", step.decisions.len() + 1);
         let request = Request::Question { question: bounded(question, MAX_TEXT), choices: Vec::new() };
-        return ask(run, step, request, &why);
+        return ask(run, request, &why);
     }
     let mut detail = format!("{}, {asked} question(s) answered", bounded(&found.project_type, 200));
     let rest: Vec<String> = questions[asked..].iter().map(|text| (*text).clone()).collect();

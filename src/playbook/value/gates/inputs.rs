@@ -18,13 +18,13 @@ pub(super) fn script(run: &RunState, step: &OpenStep) -> Move {
     let both = [&documents.vision, &documents.prd];
     let problems: Vec<String> = both.into_iter().filter_map(unusable).collect();
     if !problems.is_empty() {
-        return fail(step, &problems);
+        return fail(&problems);
     }
     let Some(git) = step.git.last() else {
         return need(Todo::Effect(Effect::Git(GitOperation::Prepare)));
     };
     if let Some(problem) = &git.problem {
-        return fail(step, std::slice::from_ref(problem));
+        return fail(std::slice::from_ref(problem));
     }
     let mut detail: Vec<String> = both.into_iter().map(|one| format!("{}: {} bytes", one.path, one.bytes)).collect();
     for one in both.into_iter().filter(|one| one.bytes < HARDLY_ANYTHING) {

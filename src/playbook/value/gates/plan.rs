@@ -16,14 +16,11 @@ pub(super) fn script(run: &RunState, step: &OpenStep) -> Move {
         Some(_) | None if step.calls_for(Purpose::Plan) < TRIES => need(Todo::call(Purpose::Plan)),
         Some(call) if tasks > 0 => {
             let how = how_it_ended(&call.end);
-            fail(step, &[format!("the plan is not finished ({tasks} task(s)): the planning session {how}")])
+            fail(&[format!("the plan is not finished ({tasks} task(s)): the planning session {how}")])
         }
-        Some(_) | None => fail(
-            step,
-            &[
-                "the vision or the PRD is too abstract: no task could be planned from it".to_owned(),
-                "say in the PRD what is to be there, and how somebody can see it".to_owned(),
-            ],
-        ),
+        Some(_) | None => fail(&[
+            "the vision or the PRD is too abstract: no task could be planned from it".to_owned(),
+            "say in the PRD what is to be there, and how somebody can see it".to_owned(),
+        ]),
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn script(run: &RunState, step: &OpenStep) -> Move {
         return pass(step, format!("{how} in round {}", refinement.rounds.len()));
     }
     let Some(document) = run.value().documents.as_ref().map(|read| &read.prd) else {
-        return fail(step, &["the PRD was not read".to_owned()]);
+        return fail(&["the PRD was not read".to_owned()]);
     };
     if let Some(kept) = open_round(refinement) {
         return settle(run, step, kept, document);
@@ -46,13 +46,13 @@ pub(super) fn script(run: &RunState, step: &OpenStep) -> Move {
 /// The critique; then the proposal or the research that its verdict calls for; then the round is kept.
 fn criticise(run: &RunState, step: &OpenStep, document: &Document) -> Move {
     let Some(digest) = document.text else {
-        return fail(step, &[unusable(document).unwrap_or_default()]);
+        return fail(&[unusable(document).unwrap_or_default()]);
     };
     let critique = match attempt(step, Purpose::PrdCritique) {
         Attempt::Missing => return need(Todo::call(Purpose::PrdCritique)),
-        Attempt::Failed(how) => return fail(step, &[format!("nobody judged the PRD: {how}")]),
+        Attempt::Failed(how) => return fail(&[format!("nobody judged the PRD: {how}")]),
         Attempt::Reported(Structured::ReportCritique(critique)) => critique,
-        Attempt::Reported(_) => return fail(step, &["the critique reported something else".to_owned()]),
+        Attempt::Reported(_) => return fail(&["the critique reported something else".to_owned()]),
     };
     let round = RoundKept {
         target: Target::Prd,
@@ -140,14 +140,14 @@ fn amend(run: &RunState, step: &OpenStep, kept: &RoundKept, text: Digest, automa
         };
     }
     let request = || Request::Refinement { path: path.clone(), before: kept.document, after: text };
-    let Some(id) = step.round_decisions().last().copied() else { return ask(run, step, request(), why) };
+    let Some(id) = step.round_decisions().last().copied() else { return ask(run, request(), why) };
     match answer(run, id) {
         None => need(Todo::AwaitPerson),
         Some(Answer::Approve { .. }) if !step.documents_read => need(Todo::Effect(Effect::ReadDocuments)),
         Some(Answer::Approve { .. }) => close(kept, "amended", Some(id), false),
         // The person wants the PRD as it is.
         Some(Answer::Reject) => close(kept, "rejected", Some(id), true),
-        Some(_) => ask(run, step, request(), why),
+        Some(_) => ask(run, request(), why),
     }
 }
 
@@ -164,12 +164,12 @@ fn enough(run: &RunState, step: &OpenStep, latest: &Critique) -> Move {
     );
     let request = || Request::Question { question: question.clone(), choices: vec![GO_ON.to_owned()] };
     let why = "PRD refinement found no consensus";
-    let Some(id) = step.round_decisions().last().copied() else { return ask(run, step, request(), why) };
+    let Some(id) = step.round_decisions().last().copied() else { return ask(run, request(), why) };
     match answer(run, id) {
         None => need(Todo::AwaitPerson),
         Some(Answer::Text(text)) if text.trim().eq_ignore_ascii_case(GO_ON) => {
             pass(step, format!("no consensus after {MAX_ROUNDS} rounds; {id} says to go on with the PRD as it is"))
         }
-        Some(_) => ask(run, step, request(), "only `go on` or `quit` can be understood here"),
+        Some(_) => ask(run, request(), "only `go on` or `quit` can be understood here"),
     }
 }

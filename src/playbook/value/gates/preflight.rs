@@ -37,9 +37,9 @@ pub(super) fn script(run: &RunState, step: &OpenStep) -> Move {
             verify: None,
             timeout_seconds: DEFAULT_VERIFY_SECONDS,
         };
-        return ask(run, step, request, "the work needs something that this machine lacks");
+        return ask(run, request, "the work needs something that this machine lacks");
     }
-    fail(step, &missing)
+    fail(&missing)
 }
 
 fn missing(seen: &PreflightChecked) -> Vec<String> {

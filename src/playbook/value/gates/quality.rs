@@ -35,7 +35,7 @@ pub(super) fn script(run: &RunState, step: &OpenStep, purpose: Purpose) -> Move 
         }
         Next::AdvanceWithConcerns | Next::NoViablePath | Next::Detour(_) | Next::Escalate => {
             if run.value_settings().strict_gates {
-                fail(step, &concerns)
+                fail(&concerns)
             } else {
                 pass(step, format!("warning, not passed but gates are not strict: {}", list(&concerns)))
             }

@@ -61,7 +61,7 @@ pub(super) fn alternatives(research: &[ResearchReport], id: &str, ids: &[&str]) 
 
 /// A person's word on the issues of a round: revise the document, or acknowledge what is not HARD.
 pub(super) fn negotiate(run: &RunState, step: &OpenStep, kept: &RoundKept, document: &Document, why: &str) -> Move {
-    let ask_because = |why: &str| ask(run, step, Request::Vision { issues: kept.issues.clone() }, why);
+    let ask_because = |why: &str| ask(run, Request::Vision { issues: kept.issues.clone() }, why);
     let Some(id) = step.round_decisions().last().copied() else { return ask_because(why) };
     match answer(run, id) {
         None => need(Todo::AwaitPerson),

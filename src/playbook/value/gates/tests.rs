@@ -125,6 +125,17 @@ impl At {
         halted
     }
 
+    /// The gate is not passed: a person is asked what is to become of it. What the question says.
+    #[track_caller]
+    fn asks_again(&mut self, gate: Gate) -> String {
+        assert_eq!(self.sim.settle(), Todo::AwaitPerson);
+        let question = self.sim.run.operator.open().next().unwrap().request.gist();
+        assert!(question.starts_with(gate.title()) && question.contains("Answer `retry`"), "{question}");
+        assert!(!self.sim.run.value().gates.contains(&gate));
+        self.comes_back();
+        question
+    }
+
     /// Whatever part of the journal is there: the machine wants just what came next.
     #[track_caller]
     fn comes_back(&self) {

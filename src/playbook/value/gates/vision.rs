@@ -35,7 +35,7 @@ pub(super) fn script(run: &RunState, step: &OpenStep) -> Move {
         return pass(step, format!("{how} in round {}; {open} issue(s) stay as risks", refinement.rounds.len()));
     }
     let Some(document) = run.value().documents.as_ref().map(|read| &read.vision) else {
-        return fail(step, &["the vision was not read".to_owned()]);
+        return fail(&["the vision was not read".to_owned()]);
     };
     match open_round(refinement) {
         Some(kept) => settle(run, step, kept, document),
@@ -46,7 +46,7 @@ pub(super) fn script(run: &RunState, step: &OpenStep) -> Move {
 /// The passes that are missing; once all have reported, or one did not, the round is kept.
 fn analyse(run: &RunState, step: &OpenStep, document: &Document) -> Move {
     let Some(digest) = document.text else {
-        return fail(step, &[unusable(document).unwrap_or_default()]);
+        return fail(&[unusable(document).unwrap_or_default()]);
     };
     for purpose in PASSES {
         match attempt(step, purpose) {

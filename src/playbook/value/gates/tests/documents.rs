@@ -84,7 +84,7 @@ fn one_slice_or_no_word_is_a_single_run_and_too_many_are_too_large() {
     for (count, too_large) in [(6, false), (2, true)] {
         let mut at = sized(501);
         at.session(Purpose::EpicDecompose, epics(count, too_large), AgentEnd::Reported);
-        assert_eq!(at.halts(Gate::VisionClassified).stop_reason, StopReason::Escalated);
+        at.asks_again(Gate::VisionClassified);
     }
 }
 
@@ -119,5 +119,5 @@ fn without_a_discovery_there_is_no_ground_to_plan_on() {
     let mut at = at(Gate::ContextDiscovered);
     at.sim.agent(Purpose::DiscoverContext, Vec::new());
     at.breaks_down(Purpose::DiscoverContext);
-    assert!(at.halts(Gate::ContextDiscovered).detail.contains("it is down"));
+    assert!(at.asks_again(Gate::ContextDiscovered).contains("it is down"));
 }

@@ -34,7 +34,7 @@ fn a_session_without_tasks_is_tried_once_more() {
     let mut empty = at(Gate::PlanGenerated);
     empty.sim.agent(Purpose::Plan, Vec::new());
     empty.sim.agent(Purpose::Plan, Vec::new());
-    assert!(empty.halts(Gate::PlanGenerated).detail.contains("too abstract"));
+    assert!(empty.asks_again(Gate::PlanGenerated).contains("too abstract"));
 
     let mut second = at(Gate::PlanGenerated);
     second.breaks_down(Purpose::Plan);
@@ -49,7 +49,7 @@ fn a_plan_that_broke_off_is_no_plan() {
     at.put(task("T1"));
     at.breaks_down(Purpose::Plan);
     at.breaks_down(Purpose::Plan);
-    assert!(at.halts(Gate::PlanGenerated).detail.contains("not finished"));
+    assert!(at.asks_again(Gate::PlanGenerated).contains("not finished"));
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_quality_gate_has_three_passes() {
     for _ in 0..3 {
         never.breaks_down(Purpose::Clarity);
     }
-    assert_eq!(never.halts(Gate::Clarity).stop_reason, StopReason::Escalated);
+    never.asks_again(Gate::Clarity);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_quality_gate_may_not_leave_a_task_blocked_unless_a_person_is_needed() {
     for pass in 0..3 {
         at_fault.session(Purpose::Break, blocks("T1", &format!("unclear {pass}")), AgentEnd::Reported);
     }
-    assert!(at_fault.halts(Gate::Break).detail.contains("T1 was blocked (unclear 2)"));
+    assert!(at_fault.asks_again(Gate::Break).contains("T1 was blocked (unclear 2)"));
 
     let mut person = at(Gate::Break);
     person.session(Purpose::Break, blocks("T1", "HUMAN_ACTION: buy a key"), AgentEnd::Reported);
@@ -111,7 +111,7 @@ fn a_plan_that_is_empty_or_goes_in_a_circle_is_not_passed() {
     for _ in 0..3 {
         circle.sim.agent(Purpose::Validate, Vec::new());
     }
-    assert!(circle.halts(Gate::Validate).detail.contains("circle"));
+    assert!(circle.asks_again(Gate::Validate).contains("circle"));
 
     let mut row = at(Gate::Validate);
     row.put(needs("T2", "T1"));
@@ -124,7 +124,7 @@ fn a_plan_that_is_empty_or_goes_in_a_circle_is_not_passed() {
     for _ in 0..3 {
         empty.sim.agent(Purpose::Validate, Vec::new());
     }
-    assert!(empty.halts(Gate::Validate).detail.contains("no task is left"));
+    assert!(empty.asks_again(Gate::Validate).contains("no task is left"));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn what_stays_blocked_after_two_sessions_stops_the_run() {
     let mut stays = planned(&[blocked("T1", "unclear"), blocked("T2", "no key")]);
     stays.sim.agent(Purpose::VerifyBlockers, Vec::new());
     stays.sim.agent(Purpose::VerifyBlockers, Vec::new());
-    let detail = stays.halts(Gate::Blockers).detail;
+    let detail = stays.asks_again(Gate::Blockers);
     assert!(detail.contains("1) task T1: unclear; 2) task T2: no key"), "{detail}");
 
     let mut cleared = planned(&[blocked("T1", "unclear")]);
@@ -214,7 +214,7 @@ fn what_is_missing_after_a_person_was_asked_stops_the_run() {
     assert_eq!(at.sim.settle(), Todo::AwaitPerson);
     at.sim.answer(Answer::Done);
     looks(&mut at, &["cc"]);
-    let detail = at.halts(Gate::Preflight).detail;
+    let detail = at.asks_again(Gate::Preflight);
     assert!(detail.contains("install `cc`") && !detail.contains("ld`"), "{detail}");
 }
 
@@ -251,7 +251,7 @@ fn variables_and_placeholders_are_asked_for_like_tools() {
     assert!(both, "{instructions}");
     at.sim.answer(Answer::Done);
     look(&mut at, seen(&[], &["API_KEY"]));
-    let detail = at.halts(Gate::Preflight).detail;
+    let detail = at.asks_again(Gate::Preflight);
     assert!(detail.contains("give `API_KEY` its real value") && !detail.contains("REGION"), "{detail}");
 }
 
