@@ -76,9 +76,11 @@ fn reach(place: &Place) -> String {
     }
     let whose = if place.shared { "shared by all commands and services of this run" } else { "new for each command" };
     let words = match (place.network, &place.reached) {
-        (NetworkDecl::Off, _) => "none. No download and no socket, not even to this machine: what listens or connects fails \
+        (NetworkDecl::Off, _) => {
+            "none. No download and no socket, not even to this machine: what listens or connects fails \
                                   for that reason alone"
-            .to_owned(),
+                .to_owned()
+        }
         (NetworkDecl::Loopback, None) => format!("127.0.0.1 only, {whose}. No download"),
         (NetworkDecl::Loopback, Some(hosts)) => {
             let more = if hosts.len() > MAX_NAMES { ", ..." } else { "" };

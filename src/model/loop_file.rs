@@ -344,7 +344,9 @@ fn check_sections(declared: &LoopFile) -> Result<(), Wrong> {
 /// A service without a network is reached by nobody.
 fn check_services(declared: &LoopFile) -> Result<(), Wrong> {
     let started = declared.value_settings().services.iter().find(|service| service.is_started());
-    let Some(service) = started.filter(|_| declared.sandbox.network == Some(NetworkDecl::Off.into())) else { return Ok(()) };
+    let Some(service) = started.filter(|_| declared.sandbox.network == Some(NetworkDecl::Off.into())) else {
+        return Ok(());
+    };
     if declared.sandbox.mode == Some(SandboxMode::Off) {
         return Ok(());
     }

@@ -76,6 +76,7 @@ impl ManageTask {
             check: None,
             status: None,
             blocked_reason: None,
+            reason: None,
         }
     }
 
