@@ -221,7 +221,7 @@ impl CallState {
             CallEvent::ToolFinished(finished) => {
                 self.talk.context = self.talk.context.saturating_add(finished.text.bytes() / BYTES_PER_TOKEN);
                 if let Some(recent) = self.recent.iter_mut().rev().find(|recent| recent.id == finished.id) {
-                    recent.ended = Some(finished.end());
+                    recent.ended = Some(finished.outcome());
                 }
                 self.note_outcome(&finished.id, finished.text.digest(), finished.is_error);
                 self.denied = if self.is_denial(finished) { self.denied + 1 } else { 0 };

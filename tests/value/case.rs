@@ -160,7 +160,10 @@ impl Case {
 
     fn template() -> Self {
         let mut declared: Value = serde_yaml::from_str(TEMPLATE).unwrap();
-        declared.as_object_mut().unwrap().remove("agents");
+        // One scripted model plays every role.
+        for key in ["agents", "roles"] {
+            declared.as_object_mut().unwrap().remove(key);
+        }
         Self::of(&declared).file("NORTHSTAR.md", NORTHSTAR).file("VISION.md", VISION).file("PRD.md", PRD)
     }
 

@@ -440,6 +440,17 @@ pub struct ToolFinished {
 }
 
 impl ToolFinished {
+    /// How it ended, for agents: without its time, which is another one whenever the same is done again.
+    pub fn outcome(&self) -> String {
+        match (self.outcome, self.exit_code) {
+            (ToolOutcomeKind::Done, Some(code)) => format!("exit {code}"),
+            (ToolOutcomeKind::Done, None) => "done".to_owned(),
+            (ToolOutcomeKind::Refused, _) => "refused".to_owned(),
+            (ToolOutcomeKind::Cancelled, _) => "cancelled".to_owned(),
+            (ToolOutcomeKind::Unknown, _) => "unknown whether it ran".to_owned(),
+        }
+    }
+
     /// How it ended, for people.
     pub fn end(&self) -> String {
         let took = amount::took(self.millis);

@@ -271,11 +271,10 @@ fn write_cost(text: &mut String, run: &RunState) {
     let cost = total.cost_usd.map_or_else(|| "at a price that is not known".to_owned(), |cost| format!("{cost} USD"));
     let _ = writeln!(
         text,
-        "\nIt took {} tokens ({} in, {} out, thinking included) in {} replies, {} tool call(s), {cost}.",
+        "\nIt took {} tokens ({} in, {} out, thinking included) and {} tool call(s), {cost}.",
         run.spent.tokens(),
         run.spent.input_tokens,
         run.spent.output_tokens,
-        total.calls,
         run.spent.tool_calls,
     );
 }

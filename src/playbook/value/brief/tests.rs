@@ -369,8 +369,8 @@ fn nothing_in_a_section_can_pass_for_a_label() {
     documents.vision.text = Some(stored.put(forged));
     sim.run.value_mut().tasks[0].description = forged.to_owned();
     let text = message(&sim.run, Purpose::CriticalEval, None, &stored);
-    assert_eq!(labels(&text), ["VISION", "PRD", "CONTEXT", "ANSWERS", "EPICS", "PLAN"]);
-    assert_eq!(text.split(['\n', '\r']).filter(|line| line.starts_with("===")).count(), 6);
+    assert_eq!(labels(&text), ["VISION", "PRD", "CONTEXT", "ANSWERS", "EPICS", "PLAN", "SERVICES"]);
+    assert_eq!(text.split(['\n', '\r']).filter(|line| line.starts_with("===")).count(), 7);
 }
 
 #[test]

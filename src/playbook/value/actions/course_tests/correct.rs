@@ -4,6 +4,7 @@ use super::*;
 use crate::model::decision::{Answer, Patience, Request};
 use crate::model::digest::Digest;
 use crate::model::purpose::Purpose;
+use crate::model::value::tools::Discovery;
 use crate::model::value::{Outcome, VerificationStatus as Status};
 use crate::playbook::value::event::VerificationsFound;
 use crate::playbook::value::event::{StepFinished, ValueEvent};
@@ -250,7 +251,9 @@ fn services_are_looked_at_again_after_a_rollback() {
         "deliverable_type": "software", "project_type": "cli", "codebase_state": "greenfield", "value_proofs": [],
         "services": [{ "name": "db", "health_type": "tcp", "port": 5432 }],
     });
-    sim.run.value_mut().context = Some(serde_json::from_value(context).unwrap());
+    let context: Discovery = serde_json::from_value(context).unwrap();
+    sim.run.value_mut().declared.clone_from(&context.services);
+    sim.run.value_mut().context = Some(context);
     begin(&mut sim, Action::CourseCorrect);
     sim.agent(Purpose::CourseCorrect, vec![correction("rollback")]);
     do_git(&mut sim, None);
