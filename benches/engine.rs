@@ -276,6 +276,7 @@ impl Story {
                 tools: blob,
                 message: blob,
                 paraphrase: None,
+                bounds: None,
             }
             .into(),
         ]);

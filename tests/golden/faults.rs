@@ -91,7 +91,10 @@ fn an_id_from_an_earlier_reply_ends_the_agent() {
 fn an_input_of_more_than_a_mebibyte_is_refused() {
     let good = Case::two_steps().default_turns("solver", 0);
     let big = json!({"calls": [write("big", &"x".repeat((1 << 20) + 1))]});
-    let ran = Case::two_steps().turns("solver", 0, json!([big, good[0]])).run();
+    // What it asks for alone would fill a usual model.
+    let model = json!({"backend": "rehearsal", "script": "rehearsal.yaml", "limits": {"context": 4_000_000}});
+    let case = Case::two_steps().declare("agents", json!({"model": model}));
+    let ran = case.turns("solver", 0, json!([big, good[0]])).run();
     check(&ran, &Expect::exact(&["0.5", "0"]));
     let finished = ran.events("tool.finished");
     let refused: Vec<&Value> = finished.iter().filter(|data| data["outcome"] == "refused").collect();

@@ -136,7 +136,7 @@ pub fn fix_limit(run: &RunState) -> u32 {
     let strategy = run.value().strategy.as_ref().filter(|change| change.action == StrategyAction::StrategyChange);
     let limit = strategy.and_then(|change| change.changes.get("max_fix_attempts")?.trim().parse::<u32>().ok());
     // Research comes once the fixes of a check are used up: when it is wanted says how many there are before it.
-    let research = strategy.filter(|_| !run.began_before_recovery()).and_then(|change| research_after(change));
+    let research = strategy.filter(|_| !run.began_before_recovery()).and_then(research_after);
     let wished = limit.into_iter().chain(research).min();
     wished.map_or(declared, |wished| wished.clamp(1, declared.max(1)).min(declared))
 }
