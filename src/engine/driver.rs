@@ -28,7 +28,7 @@ use super::context::Context;
 use super::error::EngineError;
 use super::evidence_files::EvidenceFiles;
 use super::hub::Hub;
-use super::network::Network;
+use super::network::{Network, course};
 use super::observer::Observer;
 use super::orders::ServerWait;
 use super::recorder::Recorder;
@@ -91,14 +91,14 @@ impl<'a> Driver<'a> {
         // Before anything is spent: a place that cannot be used then cannot be used later.
         learn::find(&mut self.cx).await?;
         self.evidence = EvidenceFiles::begin(self.cx.workspace(), self.cx.state(), self.cx.blobs())?;
-        Network::begin(&mut self.cx).await?;
+        course::begin(&mut self.cx).await?;
         let watch = downstream::Watch::begin(&self.cx)?;
         let worked = self.work().await;
         watch.end().await;
         let stopped = self.cx.state().halt.as_ref().is_none_or(|halt| halt.signal.is_some());
         self.cx.services.end_all(!stopped).await;
         // Whatever else went wrong is what is told.
-        let worked = worked.and(Network::end(&mut self.cx).await);
+        let worked = worked.and(course::end(&mut self.cx).await);
         match worked {
             Ok(()) => self.cx.recorder.session.finish().await,
             Err(EngineError::Journal(JournalError::DiskFull { path })) => {
@@ -112,7 +112,7 @@ impl<'a> Driver<'a> {
     async fn work(&mut self) -> Result<(), EngineError> {
         loop {
             self.cx.take_orders().await?;
-            Network::settle(&mut self.cx).await?;
+            course::settle(&mut self.cx).await?;
             self.watch_signals().await?;
             journal::failpoint("step");
             let todo = next::next(self.cx.state());
