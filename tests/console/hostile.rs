@@ -68,7 +68,10 @@ fn case() -> Case {
     ]);
     let claim = |text: &str| json!({"lane": "C", "text": text});
     let verdict = json!({"failed": short.iter().step_by(30).map(|text| claim(text)).collect::<Vec<_>>()});
+    // All of it in one conversation.
+    let wide = json!({"context": 100_000_000});
     Case::two_steps()
+        .declare("limits", json!({"scout": wide, "solver": wide, "skeptic": wide}))
         .declare("acceptance_criteria", criterion)
         .declare("name", json!(short[3]))
         .declare("goal", json!(format!("Every criterion holds. {}", short[4])))
