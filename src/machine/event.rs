@@ -37,7 +37,7 @@ pub use work::WorkEvent;
 pub(crate) use work::work_event;
 
 /// Journals written by a newer reducer are not resumed.
-pub const REDUCER_VERSION: u32 = 7;
+pub const REDUCER_VERSION: u32 = 8;
 
 /// From this version on a run is judged by the rules that stand in the code without a condition. One that began before
 /// is judged by the rules it began with ([`RunState::began_before_replays`](super::run::RunState::began_before_replays)).
