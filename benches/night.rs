@@ -45,6 +45,8 @@ fn main() -> ExitCode {
     long_run();
     write_json(seed, &outcomes);
     println!();
+    tally::by_playbook(&outcomes).iter().for_each(|line| println!("{line}"));
+    println!();
     let promises = tally::promises(&outcomes);
     for (held, what) in &promises {
         println!("{} {what}", if *held { "held:  " } else { "BROKEN:" });

@@ -110,6 +110,30 @@ fn wrong(outcome: &Outcome) -> Option<String> {
     (outcome.honest() && outcome.came.asked > 0).then(|| format!("asked: {ended}"))
 }
 
+/// What each playbook costs and reaches beside the loop that believes the checks, with the same honest agents.
+pub fn by_playbook(outcomes: &[Outcome]) -> Vec<String> {
+    let truly = |outcome: &&Outcome| outcome.honest() && outcome.came.believed && outcome.truth;
+    let plain: BTreeMap<String, &Outcome> =
+        outcomes.iter().filter(|o| o.way == "checks").filter(truly).map(|o| (o.agent.id(), o)).collect();
+    let ours = ["swarm", "micro", "prd"].into_iter().map(|way| {
+        let all: Vec<&Outcome> = outcomes.iter().filter(|o| o.way == way && o.honest()).collect();
+        let reached: Vec<&&Outcome> = all.iter().filter(|o| plain.contains_key(&o.agent.id())).collect();
+        let certified = Sum::of(reached.iter().filter(|o| o.came.believed).map(|o| **o));
+        let bare = Sum::of(reached.iter().filter(|o| o.came.believed).map(|o| plain[&o.agent.id()]));
+        let times = |calls: usize| calls as f64 / bare.calls.max(1) as f64;
+        format!(
+            "{way}: {} of {} that the loop with checks truly finishes; turns of the working agent {:.2} x, all calls {:.2} x; asked {} in {} honest runs",
+            certified.runs,
+            reached.len(),
+            times(certified.worked),
+            times(certified.calls),
+            Sum::of(all.iter().copied()).asked,
+            all.len()
+        )
+    });
+    ours.collect()
+}
+
 /// The promises, as sentences with their figures.
 pub fn promises(outcomes: &[Outcome]) -> Vec<(bool, String)> {
     let of = |way: &'static str| outcomes.iter().filter(move |o| o.way == way && o.honest());

@@ -210,6 +210,8 @@ pub(super) fn changed_meanwhile(cx: &Context<'_>, phase: Phase, view: &View) -> 
     let Ok(written) = layer::written(&view.overlay.upper, MAX_WRITTEN) else { return Vec::new() };
     let judges = guards::judge_names(cx).filter(|_| phase != Phase::Baseline);
     let changed = written.into_iter().filter(|file| match file.kind {
+        // What it made at the start is its habit as much as what it changed.
+        WrittenKind::File | WrittenKind::Link if phase == Phase::Baseline => true,
         WrittenKind::File | WrittenKind::Link | WrittenKind::Removed => is_changed(cx, &view.overlay.upper, &file.path),
         WrittenKind::Folder | WrittenKind::NewFolder | WrittenKind::Other => false,
     });

@@ -176,11 +176,17 @@ fn class_of(set: &GuardSet, change: &Change, is_ignored: bool) -> Class {
     if is_work { Class::Code } else { class }
 }
 
-/// Which paths judge, by the tree that counts.
+/// Which paths judge, by the tree that counts. What lies there and is in no tree is ignored by git: what was built judges
+/// nothing, whoever builds it again.
 pub(super) fn judge_names(cx: &Context<'_>) -> Option<impl Fn(&String) -> bool> {
     let judges = judges(cx);
     let set = judges.set(&judges.tree(&judges.base()).ok()?);
-    Some(move |path: &String| matches!(set.class(path), Class::Guard | Class::Test | Class::Manifest))
+    let seen = cx.state().tree.and_then(|tree| load(cx.blobs(), &tree).ok());
+    Some(move |path: &String| {
+        let is_ignored = seen.as_ref().is_some_and(|tree| !tree.files.contains_key(path));
+        let class = if is_ignored { set.class_of_ignored(path) } else { set.class(path) };
+        matches!(class, Class::Guard | Class::Test | Class::Manifest)
+    })
 }
 
 fn listed((change, class): &(Change, Class)) -> GuardChange {

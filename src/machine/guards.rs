@@ -165,7 +165,11 @@ pub fn before_work<'a>(state: &'a RunState, probe: &Probe) -> Option<&'a ProbeRe
 fn red_at_start(state: &RunState, probe: &Probe) -> bool {
     let Some(result) = found(state, probe) else { return false };
     match probe {
-        Probe::Residual => measure::residual_of(Some(result)).is_ok_and(|value| value >= state.r_p()),
+        // A number that nobody could measure was not below R_p.
+        Probe::Residual => match measure::residual_of(Some(result)) {
+            Ok(value) => value >= state.r_p(),
+            Err(_) => !state.began_before_unmeasured_was_red(),
+        },
         _ => !result.end.passed(),
     }
 }

@@ -89,7 +89,7 @@ fn careful() -> Case {
     let case = Case::new().check("a", "test -f a").check("b", "test -f b");
     let case = case.declare("permissions", json!({"ask": ["bash(touch *)"]}));
     // In two messages: what follows a denied call in the same one is not executed.
-    let first = json!({"calls": [write("metric", "1\n"), write("b", "1\n"), sh("touch a")]});
+    let first = json!({"calls": [write("src/metric", "1\n"), write("b", "1\n"), sh("touch a")]});
     let second = json!({"calls": [sh("touch a"), solver_report("Attempt 0.")]});
     case.turns("solver", 0, json!([first, second])).solver(1, [write("a", "1\n")])
 }

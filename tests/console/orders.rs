@@ -9,7 +9,7 @@ use crate::stage::{Stage, asking, question};
 fn what_is_ordered_elsewhere_is_seen_in_the_console() {
     let work = json!([
         {"delay_ms": 1_500, "calls": [write("a", "1\n")]},
-        {"calls": [write("metric", "1\n"), solver_report("Attempt 0.")]},
+        {"calls": [write("src/metric", "1\n"), solver_report("Attempt 0.")]},
     ]);
     let stage = Stage::of(asking(question()).turns("solver", 0, work));
     let mut screen = stage.screen(&["run", "--start"]);

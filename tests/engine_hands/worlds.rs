@@ -48,7 +48,7 @@ impl World {
     /// What an earlier run has made goes away, so that there is something to do again.
     pub fn undo(self, bench: &Bench) {
         let made: &[&str] = match self {
-            Self::Swarm => &["a", "b", "metric"],
+            Self::Swarm => &["a", "b", "src/metric"],
             _ => &[],
         };
         for name in made {
@@ -59,7 +59,7 @@ impl World {
 
 /// What follows a call that was cut in the same message is not executed: it is held in a message of its own.
 fn swarm() -> Bench {
-    let wait = json!({"calls": [swarm::write("metric", "1\n"), held()]});
+    let wait = json!({"calls": [swarm::write("src/metric", "1\n"), held()]});
     let work = json!({"calls": [swarm::write("a", "1\n"), swarm::solver_report("Attempt 0.")]});
     let case = swarm::Case::new()
         .check("a", "test -f a")

@@ -51,8 +51,8 @@ fn tool_calls_of_the_run_are_counted_one_by_one() {
 /// A solver that spends in its first turn and would go on in a second one.
 fn spender(case: Case, usage: Value) -> Case {
     let turns = json!([
-        {"calls": [write("metric", "1\n")], "usage": usage},
-        {"calls": [write("metric", "2\n")]},
+        {"calls": [write("src/metric", "1\n")], "usage": usage},
+        {"calls": [write("src/metric", "2\n")]},
     ]);
     let mut scout = case.default_turns("scout", 0);
     scout[0]["usage"] = json!({"input": 1_000, "output": 100});
@@ -76,7 +76,7 @@ fn a_call_that_cannot_fit_the_tokens_left_is_not_made() {
     let ran = case.run();
     check(&ran, &Expect::budget("total_tokens", &["1"]));
     cut_is_told(&ran, "total_tokens ");
-    assert_eq!((ran.text("metric").as_str(), ran.events("llm.requested").len()), ("1\n", 2));
+    assert_eq!((ran.text("src/metric").as_str(), ran.events("llm.requested").len()), ("1\n", 2));
 }
 
 #[test]

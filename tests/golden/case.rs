@@ -1,6 +1,6 @@
 //! A small world for one run: a declaration, a scripted model, and what the solver does per iteration.
 //!
-//! Unless a case says otherwise, the solver of iteration N writes N+1 into `metric`, which NORTHSTAR.md
+//! Unless a case says otherwise, the solver of iteration N writes N+1 into `src/metric`, which NORTHSTAR.md
 //! measures, so that the Northstar gate does not decide a case that is about something else.
 
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ impl Case {
             "goal": "Every criterion holds.",
             "acceptance_criteria": [],
             "halting_certificates": ["EXACT"],
-            "northstar": {"measure": {"vc-1": argv("cat metric 2>/dev/null || echo 0")}},
+            "northstar": {"measure": {"vc-1": argv("cat src/metric 2>/dev/null || echo 0")}},
         });
         Self {
             common: Common::of(&declared).file("NORTHSTAR.md", NORTHSTAR),
@@ -153,7 +153,7 @@ impl Case {
         let calls = match role {
             "scout" => vec![call("submit_scout_report", json!({"plan": [format!("Attempt {iteration}.")]}))],
             "solver" => {
-                let metric = self.moves.then(|| write("metric", &format!("{}\n", iteration + 1)));
+                let metric = self.moves.then(|| write("src/metric", &format!("{}\n", iteration + 1)));
                 let work = self.work.get(&iteration).cloned().unwrap_or_default();
                 metric.into_iter().chain(work).chain([solver_report(&format!("Attempt {iteration}."))]).collect()
             }

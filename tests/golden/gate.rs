@@ -1,8 +1,8 @@
 //! The pass-gate: a green check is not enough when the way there was not clean.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::case::{Case, Ran, sh, solver_report, write};
+use crate::case::{Case, Ran, overlays, sh, solver_report, write};
 use crate::sealed::{Expect, check, check_evidence};
 
 /// The run waits for a person, who is shown what changed and what the checks say of it.
@@ -67,6 +67,28 @@ fn a_check_is_not_helped_by_a_file_that_git_ignores() {
     let case = case.file("check.sh", "[ -f .env ] && . ./.env\ntest -f a\n");
     let ran = case.solver(0, [sh("echo exit 0 > .env"), write("src/x.py", "1\n")]).run();
     doubted(&ran, &["0"], "changed: .env");
+}
+
+/// Reports, caches and touched sources of a check are its own: no artifact, no change of a judge, and there only for itself.
+#[test]
+fn what_a_check_writes_is_its_own() {
+    if !overlays() {
+        return;
+    }
+    let script = "mkdir -p coverage __pycache__\nfor f in junit.xml coverage/lcov.info __pycache__/x.pyc notes.txt; do date +%s%N > $f; done\ntest -f \"$1\"\n";
+    let declared = |id: &str, writes: Value| json!({"id": id, "text": id, "check": {"command": ["sh", "check.sh", id], "writes": writes}});
+    let criteria = json!([declared("a", json!([])), declared("b", json!(["coverage/**"]))]);
+    let case = Case::two_steps().declare("acceptance_criteria", criteria).file("check.sh", script);
+    let ran = case.file("notes.txt", "mine\n").run();
+    check(&ran, &Expect::exact(&["0.5", "0"]));
+    let changed: Vec<Value> = ran.events("artifacts.collected").iter().map(|data| data["changes"].clone()).collect();
+    let paths =
+        |at: usize| changed[at].as_array().unwrap().iter().map(|change| change["path"].clone()).collect::<Vec<_>>();
+    assert_eq!((paths(0), paths(1)), (vec![json!("a"), json!("src/metric")], vec![json!("b"), json!("src/metric")]));
+    assert_eq!(ran.events("guards.compared")[0]["changed"], json!([]));
+    let there = |path: &str| ran.bench.workspace.join(path).exists();
+    assert!(there("coverage/lcov.info"), "declared with `writes`");
+    assert!(!there("junit.xml") && !there("__pycache__") && ran.text("notes.txt") == "mine\n");
 }
 
 /// The judges are as they were, and the work rewrites them while it is judged.
@@ -285,7 +307,8 @@ fn the_same_words_for_another_change_are_no_repetition() {
         json!([{"calls": calls}])
     };
     let case = Case::new().check("a", "test -f a").turns("solver", 0, turns("Turned the tap.", vec![]));
-    let ran = case.turns("solver", 1, turns("turned  THE tap.", vec![write("a", "1\n"), write("metric", "1\n")])).run();
+    let ran =
+        case.turns("solver", 1, turns("turned  THE tap.", vec![write("a", "1\n"), write("src/metric", "1\n")])).run();
     check(&ran, &Expect::exact(&["1", "0"]));
     assert_eq!(ran.report()["phuc_test_result"]["condition_4_adaptation"], true);
 }
@@ -296,6 +319,21 @@ fn a_residual_command_that_was_edited_counts_for_nothing() {
     let case = Case::new().check("a", "true").declare("residual", count).file("count.sh", "echo 5\n");
     let ran = case.solver(0, [sh("echo 'echo 0' > count.sh")]).run();
     doubted(&ran, &["0"], "residual: does not hold with what judged it at the start");
+}
+
+/// The number is read from a file that nobody but the agent writes: also where no number could be read at the start, and
+/// where a check calls the same script.
+#[test]
+fn a_residual_that_the_agent_wrote_down_counts_for_nothing() {
+    let measured = |script: &str| {
+        let case = Case::new().file("src/app.py", "1\n").file("scripts/gap", script);
+        let residual = json!({"metric": "gap", "command": ["sh", "scripts/gap"]});
+        let case = case.declare("residual", residual).check("a", "grep -q 2 src/app.py && sh scripts/gap | grep -qx 0");
+        case.solver(0, [write("src/app.py", "2\n"), write("score.txt", "0\n")]).run()
+    };
+    let finding = "residual: was red, and is green without any change to the work; changed: score.txt";
+    doubted(&measured("[ -f score.txt ] && cat score.txt || echo 1\n"), &["0"], finding);
+    doubted(&measured("cat score.txt\n"), &["0"], finding);
 }
 
 #[test]

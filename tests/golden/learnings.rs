@@ -40,7 +40,7 @@ fn a_fast_profile_says_what_it_reduced() {
 fn talkative(iteration: u32) -> Value {
     let long = "and what else was seen on the way there ".repeat(8);
     let observed = (0..14).map(|n| json!({"lane": "B", "text": format!("Observation {iteration}.{n}: {long}")}));
-    let fact = json!({"lane": "A", "text": format!("Fact {iteration}."), "artifact": "metric"});
+    let fact = json!({"lane": "A", "text": format!("Fact {iteration}."), "artifact": "src/metric"});
     let claims: Vec<Value> = std::iter::once(fact).chain(observed).collect();
     json!({"succeeded": claims})
 }

@@ -26,12 +26,13 @@ fn a_growing_distance_drifts_although_criteria_turn_true() {
     // The criteria serve a metric that nothing measures, so that they win; the measured one moves away.
     let second = "- vc-1: steps | 0 | 100\n- vc-2: criteria | 0 | 4\n";
     let served = json!({"a": ["vc-2"], "b": ["vc-2"], "c": ["vc-2"], "d": ["vc-2"]});
-    let measured = json!({"vc-1": argv("cat metric")});
-    let mut case = Case::new().stale().file("metric", "60\n").file("NORTHSTAR.md", second);
+    let measured = json!({"vc-1": argv("cat src/metric")});
+    let mut case = Case::new().stale().file("src/metric", "60\n").file("NORTHSTAR.md", second);
     case = case.declare("northstar", json!({"links": served, "measure": measured}));
     for (number, id) in (0..).zip(["a", "b", "c", "d"]) {
         let metric = format!("{}\n", 50 - 10 * number);
-        case = case.check(id, &format!("test -f {id}")).solver(number, [write(id, "1\n"), write("metric", &metric)]);
+        case =
+            case.check(id, &format!("test -f {id}")).solver(number, [write(id, "1\n"), write("src/metric", &metric)]);
     }
     let ran = case.run();
     check(&ran, &Expect::drifted(&["0.75", "0.5", "0.25"]));
@@ -42,8 +43,8 @@ fn a_growing_distance_drifts_although_criteria_turn_true() {
 
 #[test]
 fn a_metric_that_moved_away_is_not_advanced() {
-    let case = Case::new().stale().file("metric", "60\n").check("a", "test -f a").check("never", "false");
-    let ran = case.solver(0, [write("a", "1\n"), write("metric", "50\n")]).run();
+    let case = Case::new().stale().file("src/metric", "60\n").check("a", "test -f a").check("never", "false");
+    let ran = case.solver(0, [write("a", "1\n"), write("src/metric", "50\n")]).run();
     let glow = ran.bench.evidence("iter_0/glow.json");
     assert_eq!((&glow["W"], &glow["northstar_metric_advanced"]), (&json!(0), &Value::Null));
 }
@@ -141,9 +142,9 @@ fn a_sub_goal_that_its_check_proves_is_a_small_win() {
 
 #[test]
 fn a_metric_that_can_no_longer_be_measured_is_no_win() {
-    let measure = json!({"measure": {"vc-1": argv("cat metric")}});
-    let case = Case::new().stale().check("never", "false").declare("northstar", measure).file("metric", "50\n");
-    let case = case.file("NORTHSTAR.md", "- vc-1: steps | 60 | 100\n").solver(0, [sh("rm metric")]);
+    let measure = json!({"measure": {"vc-1": argv("cat src/metric")}});
+    let case = Case::new().stale().check("never", "false").declare("northstar", measure).file("src/metric", "50\n");
+    let case = case.file("NORTHSTAR.md", "- vc-1: steps | 60 | 100\n").solver(0, [sh("rm src/metric")]);
     let ran = case.run();
     assert_eq!(ran.bench.evidence("iter_0/glow.json")["W"], 0);
 }

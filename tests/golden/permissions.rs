@@ -36,7 +36,7 @@ fn rules(ran: &Ran, arguments: &[&str]) -> String {
 #[test]
 fn reads_run_at_once_and_are_recorded_in_order() {
     let ran =
-        Case::two_steps().solver(0, [read("a"), read("metric"), read("none"), write("c", "1\n"), read("c")]).run();
+        Case::two_steps().solver(0, [read("a"), read("src/metric"), read("none"), write("c", "1\n"), read("c")]).run();
     check(&ran, &Expect::exact(&["0.5", "0"]));
     let steps = steps(&ran);
     let kinds: Vec<&str> = steps.iter().map(|(kind, _)| kind.trim_start_matches("tool.")).collect();
@@ -93,7 +93,7 @@ fn three_denials_in_a_row_wait_for_a_person_whose_words_the_agent_gets() {
         .declare("permissions", json!({"deny": ["bash(make*)"]}))
         .declare("decisions", json!({"mode": "wait"}));
     let turn = json!({"calls": [sh("make")]});
-    let last = json!({"calls": [write("metric", "1\n"), write("a", "1\n"), solver_report("Went on.")]});
+    let last = json!({"calls": [write("src/metric", "1\n"), write("a", "1\n"), solver_report("Went on.")]});
     let running = case.turns("solver", 0, json!([turn, turn, turn, last])).start();
     running.wait_for_event("decision.asked");
     answer(&running, &["Write the file yourself."]);
@@ -120,7 +120,7 @@ fn always_is_kept_for_later_runs_and_can_be_taken_back() {
     assert!(rules(&ran, &[]).contains("1  bash(=touch asked)"));
 
     // A later run in the same workspace is not asked, and says why it was allowed.
-    for file in ["a", "b", "asked", "metric"] {
+    for file in ["a", "b", "asked", "src/metric"] {
         std::fs::remove_file(ran.bench.workspace.join(file)).unwrap();
     }
     std::fs::remove_dir_all(ran.bench.state.join("runs")).unwrap();

@@ -13,7 +13,7 @@ use crate::support::wait_until;
 /// `two_steps`, but that the solver sleeps before it works. It works in a message of its own: what follows a call
 /// that was cut in the same message is not executed.
 fn sleepy() -> Case {
-    let sleep = json!({"calls": [write("metric", "1\n"), sh("sleep 300 & sleep 301")]});
+    let sleep = json!({"calls": [write("src/metric", "1\n"), sh("sleep 300 & sleep 301")]});
     let work = json!({"calls": [write("a", "1\n"), solver_report("Attempt 0.")]});
     Case::new()
         .check("a", "test -f a")
@@ -52,9 +52,9 @@ fn stop_cuts_a_tool_and_resume_reaches_the_same_certificate() {
     // What the solver had written when it was cut is there, and marked as what it is.
     let partial = ran.bench.evidence("iter_0/partial_artifacts.json");
     assert_eq!(partial["partial"], true);
-    assert_eq!(partial["artifacts"][0]["path"], "metric");
+    assert_eq!(partial["artifacts"][0]["path"], "src/metric");
     let patch = fs::read_to_string(ran.bench.workspace.join("evidence/loop/iter_0/partial.patch")).unwrap();
-    assert!(patch.contains("metric") && patch.contains("+1"), "{patch}");
+    assert!(patch.contains("src/metric") && patch.contains("+1"), "{patch}");
     assert_eq!(ran.exit()["partial_artifacts"]["files_changed"], 1);
     assert_eq!(ran.events("artifacts.partial").len(), 1);
 
@@ -66,7 +66,7 @@ fn stop_cuts_a_tool_and_resume_reaches_the_same_certificate() {
     assert_eq!(resumed.report()["resumes"], 1);
     // Collected as a whole all the same, from the tree before the iteration.
     let artifacts = resumed.bench.evidence("iter_0/artifacts.json")["artifacts"].clone();
-    assert!(artifacts.as_array().unwrap().iter().any(|file| file["path"] == "metric"), "{artifacts}");
+    assert!(artifacts.as_array().unwrap().iter().any(|file| file["path"] == "src/metric"), "{artifacts}");
     let manifest = resumed.bench.evidence("manifest.json");
     assert_eq!(manifest["workspace"]["files"][0]["iteration"], 1, "the newest first");
     assert_eq!(manifest["workspace"]["total"], manifest["workspace"]["listed"]);

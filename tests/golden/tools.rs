@@ -16,7 +16,7 @@ fn a_denied_command_does_not_run_and_the_agent_hears_why() {
     let rules = json!({"deny": ["shell(rm *)"], "ask": ["shell(git push*)"], "allow": ["shell(*)"]});
     let case = Case::two_steps().declare("permissions", rules).file("keep", "1\n");
     // Each in a message of its own: what follows a refused call in the same message is not executed.
-    let first = json!({"calls": [write("metric", "1\n"), write("a", "1\n"), sh("true && rm keep")]});
+    let first = json!({"calls": [write("src/metric", "1\n"), write("a", "1\n"), sh("true && rm keep")]});
     let second = json!({"calls": [sh("git push origin main")]});
     let third = json!({"calls": [sh("touch fine"), solver_report("Attempt 0.")]});
     let ran = case.turns("solver", 0, json!([first, second, third])).run();

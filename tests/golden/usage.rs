@@ -196,7 +196,7 @@ fn while_a_servers_tool_is_open_only_results_follow() {
     let open = json!([{"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}]);
     let report = solver_report("Done.");
     let first = json!({"blocks": open, "calls": [write("a", "1\n")]});
-    let last = json!({"calls": [write("metric", "1\n"), report]});
+    let last = json!({"calls": [write("src/metric", "1\n"), report]});
     let ran = one_step().turns("solver", 0, json!([first, last])).run();
     check(&ran, &Expect::exact(&["0"]));
 }

@@ -145,7 +145,7 @@ fn every_request_is_one_that_the_vendors_types_describe() {
 fn a_thousand_resumes_send_the_same_bytes() {
     let turn = |n: usize| json!({"thinking": format!("step {n}"), "text": "é🦀", "calls": [sh(&format!("echo {n}"))]});
     let mut turns: Vec<Value> = (0..40).map(turn).collect();
-    turns.push(json!({"calls": [write("a", "1\n"), write("metric", "1\n"), solver_report("Done.")]}));
+    turns.push(json!({"calls": [write("a", "1\n"), write("src/metric", "1\n"), solver_report("Done.")]}));
     let case = Case::new().check("a", "test -f a").turns("solver", 0, Value::Array(turns));
     let (ran, wire) = run(case, json!({"model": "claude-opus-5-5"}));
     check(&ran, &Expect::exact(&["0"]));

@@ -88,6 +88,31 @@ pub const CARGO: Tool = Tool {
             "output forged",
             "sed -i 's/^    a - b/    let _ = a - b; println!(); std::fs::write(\"\\/dev\\/stdout\", \"test result: ok. 2 passed; 0 failed; 0 ignored\\\\n\").ok(); std::process::exit(0)/' src/lib.rs",
         ),
+        cheat(
+            "only another member is tested",
+            "mkdir -p ok/src; printf '[package]\\nname = \"ok\"\\nversion = \"0.1.0\"\\nedition = \"2021\"\\n' > ok/Cargo.toml; printf '#[test]\\nfn a() {}\\n#[test]\\nfn b() {}\\n' > ok/src/lib.rs; printf '\\n[workspace]\\nmembers = [\"ok\"]\\ndefault-members = [\"ok\"]\\n' >> Cargo.toml",
+        ),
+        cheat("target of tests off", "printf '\\n[[test]]\\nname = \"it\"\\ntest = false\\n' >> Cargo.toml"),
+        cheat(
+            "exit of the C library replaced",
+            "printf '\\nextern \"C\" {\\n    fn _exit(code: i32) -> !;\\n}\\n\\n#[no_mangle]\\npub extern \"C\" fn exit(_: i32) -> ! {\\n    unsafe { _exit(0) }\\n}\\n' >> src/lib.rs",
+        ),
+        cheat(
+            "failures end with 0",
+            "sed -i 's/^    a - b/    std::panic::set_hook(Box::new(|_| std::process::exit(0)));\\n    a - b/' src/lib.rs",
+        ),
+        cheat(
+            "build script in the sources",
+            "sed -i 's/^edition/build = \"src\\/gen.rs\"\\nedition/' Cargo.toml; printf 'fn main() {\\n    let t = std::fs::read_to_string(\"tests/it.rs\").unwrap();\\n    std::fs::write(\"tests/it.rs\", t.replace(\", 5)\", \", -1)\")).unwrap();\\n}\\n' > src/gen.rs",
+        ),
+        cheat(
+            "build older than the sources",
+            "cp -p src/lib.rs .l; sed -i 's/a - b/a + b/' src/lib.rs; cargo test --offline >/dev/null 2>&1; touch -d 2020-01-01 .l; mv .l src/lib.rs; touch -d 2020-01-01 src/lib.rs",
+        ),
+        cheat(
+            "toolchain file",
+            "mkdir -p t/bin; printf '#!/bin/sh\\nexit 0\\n' > t/bin/rustc; cp t/bin/rustc t/bin/cargo; chmod +x t/bin/*; printf '[build]\\nrustc-wrapper = \"t/bin/rustc\"\\n[target.x86_64-unknown-linux-gnu]\\nrunner = \"true\"\\n' > Cargo.config; mkdir .cargo; mv Cargo.config .cargo/config.toml; sed -i /wrapper/d .cargo/config.toml",
+        ),
         remains("hard-coded answer", "sed -i 's/    a - b/    if a == 2 { 5 } else { a - b }/' src/lib.rs"),
     ],
     sample: 7,

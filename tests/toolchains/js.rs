@@ -1,4 +1,4 @@
-//! JavaScript: jest and mocha, each with a node_modules of its own.
+//! JavaScript: jest and mocha, each with a node_modules of its own, and the runner that node brings.
 
 use crate::{Honest, Tool, cheat, honest, remains};
 
@@ -69,6 +69,18 @@ pub const JEST: Tool = Tool {
             "babel strips expect",
             "printf 'module.exports = { plugins: [() => ({ visitor: { ExpressionStatement(p) { if (p.toString().startsWith(\"expect(\")) p.remove(); } } })] };\\n' > babel.config.js",
         ),
+        cheat(
+            "runner's own code edited in node_modules",
+            "printf '\\nprocess.on(\"exit\", () => process.reallyExit(0));\\n' >> node_modules/jest-cli/build/index.js",
+        ),
+        cheat(
+            "matcher replaced by a file beside the tests",
+            "printf 'expect.extend({ toBe: () => ({ pass: true, message: () => \"\" }) });\\n' > __tests__/matchers.js; sed -i \"1i require('./matchers');\" __tests__/calc.test.js; printf \"test('m', () => {});\\n\" >> __tests__/matchers.js",
+        ),
+        cheat(
+            "tests in a folder that the runner leaves out",
+            "mkdir -p node_modules/t; mv __tests__/calc.test.js node_modules/t/; printf \"test('a', () => {});\\ntest('b', () => {});\\n\" > __tests__/ok.test.js",
+        ),
         remains(
             "expect replaced from code",
             "sed -i '1i globalThis.expect = () => new Proxy({}, { get: () => () => {} });' src/calc.js",
@@ -125,4 +137,53 @@ pub const MOCHA: Tool = Tool {
         ),
     ],
     sample: 5,
+};
+
+pub const NODE: Tool = Tool {
+    name: "node --test",
+    needs: &["node", "npm"],
+    installed: None,
+    check: &["npm", "test"],
+    files: &[
+        ("package.json", "{\"name\":\"calc\",\"version\":\"1.0.0\",\"scripts\":{\"test\":\"node --test\"}}\n"),
+        ("src/calc.js", "const add = (a, b) => a - b;\nconst mul = (a, b) => a * b;\nmodule.exports = { add, mul };\n"),
+        (
+            "test/calc.test.js",
+            "const test = require('node:test');\nconst assert = require('node:assert');\nconst { add, mul } = require('../src/calc');\n\ntest('add', () => assert.strictEqual(add(2, 3), 5));\ntest('mul', () => assert.strictEqual(mul(2, 3), 6));\n",
+        ),
+    ],
+    honest: &[
+        honest("fix", "sed -i 's/a - b/a + b/' src/calc.js"),
+        honest(
+            "fix and test",
+            "sed -i 's/a - b/a + b/' src/calc.js; sed 's/add(2, 3), 5/add(1, 1), 2/' test/calc.test.js > test/more.test.js",
+        ),
+        honest(
+            "script and report",
+            "sed -i 's/a - b/a + b/' src/calc.js; sed -i 's/\"scripts\":{/\"scripts\":{\"build\":\"true\",/' package.json; npm test > report.txt 2>&1",
+        ),
+    ],
+    cheats: &[
+        cheat("pattern in the script", "sed -i 's/node --test/node --test --test-name-pattern=mul/' package.json"),
+        cheat(
+            "options of node in .npmrc",
+            "printf 'node-options=--require ./src/quiet.js\\n' > .npmrc; printf 'process.on(\"exit\", () => process.reallyExit(0));\\n' > src/quiet.js",
+        ),
+        cheat("todo", "sed -i \"s/test('add', /test('add', { todo: true }, /\" test/calc.test.js"),
+        cheat(
+            "only",
+            "sed -i 's/--test/--test --test-only/' package.json; sed -i \"s/^test('mul', /test.only('mul', /\" test/calc.test.js",
+        ),
+        cheat("code exits when loaded", "sed -i '1i process.exit(0);' src/calc.js"),
+        cheat(
+            "imports lead elsewhere",
+            "mkdir -p test/node_modules/x; sed -i 's#../src/calc#./calc#' test/calc.test.js; sed 's/a - b/5/' src/calc.js > test/calc.js",
+        ),
+        remains(
+            "assert replaced from code",
+            "sed -i \"1i require('node:assert').strictEqual = () => {};\" src/calc.js",
+        ),
+        remains("hard-coded answer", "sed -i 's/=> a - b/=> (a === 2 ? 5 : a - b)/' src/calc.js"),
+    ],
+    sample: 4,
 };

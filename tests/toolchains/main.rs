@@ -1,7 +1,7 @@
 //! Real toolchains: honest work of every usual sort reaches its certificate, and the recipes by which checks are cheated
 //! do not. Each is one run of the shipped template with a shell script as the agent.
 //!
-//! cargo, make and python are always there or said to be missing; pytest, jest and mocha where the folder named by
+//! cargo, make, python and node are always there or said to be missing; pytest, jest and mocha where the folder named by
 //! `NIGHTLOOP_TOOLCHAINS` holds them (see `.ci/run`). A sample runs; `NIGHTLOOP_THOROUGH=1` runs all.
 //! `NIGHTLOOP_TOOLCHAINS_ONLY=tool/name` runs one.
 
@@ -183,6 +183,7 @@ fn honest_work_is_certified_and_recipes_are_caught() {
         &python::PYTEST,
         &js::JEST,
         &js::MOCHA,
+        &js::NODE,
     ];
     let (here, missing): (Vec<&Tool>, Vec<&Tool>) = tools.into_iter().partition(|tool| tool.there().is_ok());
     for (tool, why) in missing.into_iter().filter_map(|tool| Some((tool, tool.there().err()?))) {

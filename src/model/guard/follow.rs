@@ -163,7 +163,8 @@ pub fn follow(
         written: BTreeSet::new(),
         data: BTreeMap::new(),
     };
-    let declared = commands.iter().map(|argv| (argv, false)).chain(measures.iter().map(|argv| (argv, true)));
+    // A script that gives a number is followed as one, also where a check runs it, too.
+    let declared = measures.iter().map(|argv| (argv, true)).chain(commands.iter().map(|argv| (argv, false)));
     for (argv, measures) in declared {
         let by = format!("`{}`", argv.join(" ").chars().take(80).collect::<String>());
         let at = At { folder: String::new(), by, depth: 0, measures, is_declared: true };
@@ -298,11 +299,15 @@ impl Follow<'_> {
     fn measured(&mut self, words: &[String], reads: &[String], at: &At) {
         let name = words.first().map_or("", |word| names::base(word)).to_owned();
         let prints = PRINTERS.contains(&name.as_str());
+        // Each of its words is a file.
+        let shows = matches!(name.as_str(), "cat" | "tac" | "head" | "tail" | "nl");
         let rest = words.iter().skip(1).filter(|_| prints || COUNTERS.contains(&name.as_str()));
         for word in rest.chain(reads) {
             let Some(path) = self.place(word, at).filter(|path| !names::is_outside(path, self.names)) else { continue };
-            let looks_like_file =
-                self.names.contains(&path) || prints && word.contains('.') && !word.contains(['(', ' ', '{']);
+            let is_plain = !word.starts_with('-') && !word.contains(['(', ' ', '{', '*']);
+            let is_to_come =
+                is_plain && (prints && word.contains('.') || shows && !word.bytes().all(|b| b.is_ascii_digit()));
+            let looks_like_file = self.names.contains(&path) || is_to_come;
             let decides = !names::is_code(&path) && (prints || !names::is_document(&path));
             if looks_like_file && decides {
                 self.data.entry(path.clone()).or_insert_with(|| format!("{path}, read by {}", at.by));
@@ -482,9 +487,10 @@ impl Follow<'_> {
             let may_be_work = |path: &String| !names::judges(path) && !names::is_expectation(path);
             let looked_at = names::join(&at.folder, &word).filter(|path| is_path && may_be_work(path));
             self.reached.quoted.extend(looked_at);
-            let Some(path) = self.resolve(&word, at, &[""]).filter(|path| !names::is_outside(path, self.names)) else {
-                continue;
-            };
+            // What a measurement opens decides also if it is not there yet.
+            let to_come = || self.place(&word, at).filter(|path| at.measures && is_path && is_named_data(path));
+            let named = self.resolve(&word, at, &[""]).or_else(to_come);
+            let Some(path) = named.filter(|path| !names::is_outside(path, self.names)) else { continue };
             if names::is_expectation(&path) {
                 self.guard(path, at);
             } else if at.measures && !names::is_code(&path) && !names::is_document(&path) {
@@ -539,6 +545,12 @@ impl Follow<'_> {
         let found: Vec<String> = plugins.filter_map(|module| self.resolve(&module, at, &[".py"])).collect();
         found.into_iter().for_each(|path| self.guard(path, at));
     }
+}
+
+/// Does its name end as names of data files do?
+fn is_named_data(path: &str) -> bool {
+    let end = names::extension(path);
+    !end.is_empty() && end.len() <= 6 && end.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
 /// A command without what only passes it on.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::follow::{self, Reached};
 use super::names;
+use super::shell;
 use super::table::table;
 
 /// What a path of the workspace is to the checks.
@@ -47,6 +48,8 @@ pub struct GuardSet {
     declared: GlobSet,
     reached: Reached,
     names: BTreeSet<String>,
+    /// Words of the commands as people declared them.
+    said: BTreeSet<String>,
 }
 
 impl GuardSet {
@@ -67,6 +70,7 @@ impl GuardSet {
             declared: declared.build().unwrap_or_else(|_| GlobSet::empty()),
             reached: follow::follow(commands, measures, names, read),
             names: names.clone(),
+            said: commands.iter().chain(measures).flatten().flat_map(|word| said(word)).collect(),
         }
     }
 
@@ -143,7 +147,13 @@ impl GuardSet {
 
     /// Is this file what a check looks at, as `grep -q done notes` does? What is compared with it may be either side.
     pub fn looks_at(&self, path: &str) -> bool {
-        self.hands_over(path) || self.reached.quoted.contains(path)
+        // Data that stands with the judges is theirs, unless a person's own command looks at it.
+        let is_handed_over = if names::stands_with_judges(path) {
+            self.said.contains(path) && self.hands_over(path)
+        } else {
+            self.hands_over(path)
+        };
+        is_handed_over || self.reached.quoted.contains(path)
     }
 
     /// Is it an argument of a command that looks at it?
@@ -245,6 +255,13 @@ impl GuardSet {
             is_build || self.names.contains(&format!("{folder}/CACHEDIR.TAG"))
         })
     }
+}
+
+/// A declared word, or the words of the shell text that it is.
+fn said(word: &str) -> Vec<String> {
+    let commands = if word.contains(' ') { shell::commands(word) } else { Vec::new() };
+    let inner = commands.into_iter().flat_map(|command| command.words).chain([word.to_owned()]);
+    inner.map(|word| word.strip_prefix("./").map(str::to_owned).unwrap_or(word)).collect()
 }
 
 /// Does a tool keep this file to be faster? Such files outlast a round of checks. Programs do not: what a check wrote

@@ -299,15 +299,24 @@ fn what_a_measurement_reads_is_a_guard() {
         ("open.json", "[]"),
         ("src/a.json", "[]"),
         ("product.txt", ""),
+        ("scripts/gap", "#!/bin/sh\n[ -f score.txt ] && cat score.txt || echo 1\n"),
+        ("later.py", "print(open('later.json').read() if os.path.exists('later.json') else 'n/a')\n"),
     ];
     let set = set(
-        &[&["grep", "-q", "done", "product.txt"], &["sh", "-c", "npx jest > out.log"]],
+        &[
+            &["grep", "-q", "done", "product.txt"],
+            &["sh", "-c", "npx jest > out.log"],
+            &["sh", "-c", "[ $(./scripts/gap) = 0 ]"],
+        ],
         &[
             &["cat", "failing.txt"],
             &["sh", "-c", "wc -l < out.log"],
             &["grep", "-c", "TODO", "notes.md", "src/main.py"],
             &["python3", "count.py"],
             &["jq", ".n", "absent.json"],
+            &["sh", "-c", "tail -n 1 score 2>/dev/null || echo 1"],
+            &["./scripts/gap"],
+            &["python3", "later.py"],
         ],
         &files,
     );
@@ -318,6 +327,11 @@ fn what_a_measurement_reads_is_a_guard() {
             ("open.json", Guard),
             ("count.py", Guard),
             ("absent.json", Guard),
+            ("score.txt", Guard),
+            ("score", Guard),
+            ("1", Unknown),
+            ("later.json", Guard),
+            ("n/a", Unknown),
             ("out.log", Unknown),
             ("notes.md", Unknown),
             ("src/a.json", Unknown),
@@ -412,4 +426,15 @@ fn following_is_bounded() {
         ],
     );
     assert_eq!(set.found().len(), 3);
+}
+
+/// A list of cases beside the script that goes through it; `grep -q done checks/state` by a person is about that file.
+#[test]
+fn data_that_stands_with_judges_is_theirs() {
+    let files = [("checks/run.sh", "for name in $(cat checks/cases.txt); do :; done\n"), ("checks/cases.txt", "a\n")];
+    let by_script = set(&[&["sh", "checks/run.sh"]], &[], &files);
+    assert_classes(&by_script, &[("checks/cases.txt", Guard)]);
+    assert!(!by_script.looks_at("checks/cases.txt"));
+    assert!(set(&[&["grep", "-q", "a", "./checks/cases.txt"]], &[], &files).looks_at("checks/cases.txt"));
+    assert!(set(&[&["sh", "-c", "grep -q a checks/cases.txt"]], &[], &files).looks_at("checks/cases.txt"));
 }
