@@ -186,7 +186,13 @@ impl<'de> Deserialize<'de> for CertificateName {
 /// Reads and checks a declaration. `file` is only a name for messages.
 pub fn parse(text: &str, file: &str) -> Result<LoopFile, Diagnostic> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let wrong = |e: serde_yaml::Error| diagnose::from_yaml(file, &e);
+    let wrong = |e: serde_yaml::Error| {
+        let found = diagnose::from_yaml(file, &e);
+        match second_document(text) {
+            Some(line) if found.line.is_none() && found.message.contains("more than one document") => found.at(line, 1),
+            _ => found,
+        }
+    };
     // A first pass refuses duplicate keys everywhere, also in maps.
     serde_yaml::from_str::<unique::Unique>(text).map_err(wrong)?;
     let value: serde_yaml::Value = serde_yaml::from_str(text).map_err(wrong)?;
@@ -194,6 +200,15 @@ pub fn parse(text: &str, file: &str) -> Result<LoopFile, Diagnostic> {
         if merges(&value) { merged(value, text, file)? } else { serde_yaml::from_str(text).map_err(wrong)? };
     check(&declared, text, file)?;
     Ok(declared)
+}
+
+/// The line where another document begins.
+fn second_document(text: &str) -> Option<usize> {
+    let mut lines = text.lines().enumerate().skip_while(|(_, line)| {
+        let line = line.trim();
+        line.is_empty() || line.starts_with(['#', '%']) || line.starts_with("---")
+    });
+    lines.find(|(_, line)| line.starts_with("---")).map(|(at, _)| at + 1)
 }
 
 /// Does a map take over another one with `<<`?
@@ -511,6 +526,12 @@ mod tests {
             let error = error(text);
             assert!(error.starts_with("loop.yaml:") && error.contains(expected), "{expected}: {error}");
         }
+    }
+
+    #[test]
+    fn a_second_document_has_its_own_place() {
+        let error = error("# x\n---\ngoal: x\n---\ngoal: y\n");
+        assert!(error.starts_with("loop.yaml:4:1: ") && error.contains("more than one document"), "{error}");
     }
 
     #[test]

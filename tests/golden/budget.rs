@@ -121,7 +121,7 @@ fn tool_calls_of_an_iteration_end_the_agent_and_not_the_run() {
 
 #[test]
 fn the_time_of_the_run_bounds_its_checks() {
-    let case = Case::new().check("slow", "test -f metric || exit 1; sleep 20");
+    let case = Case::new().check("slow", "test -f src/metric || exit 1; sleep 20");
     let ran = case.declare("budget", json!({"max_total_seconds": 3})).run();
     check(&ran, &Expect::budget("total_seconds", &["1"]));
 }

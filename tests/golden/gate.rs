@@ -91,6 +91,20 @@ fn what_a_check_writes_is_its_own() {
     assert!(!there("junit.xml") && !there("__pycache__") && ran.text("notes.txt") == "mine\n");
 }
 
+/// The agent ran the check itself and left what it builds; the engine's check builds it anew. Nobody rewrote a judge: git
+/// ignores it, or the check made it at the start, too.
+#[test]
+fn what_a_check_builds_is_its_own_to_build_again() {
+    let build = "mkdir -p build\ncat src/x > build/run.test.js\n";
+    let ignored = Case::new().file("check.sh", &format!("test -f a || exit 1\n{build}")).file(".gitignore", "build/\n");
+    let habit = Case::new().file("check.sh", &format!("{build}test -f a\n"));
+    for case in [ignored, habit] {
+        let case = case.check_argv("a", &["sh", "check.sh"]).file("src/x", "1\n");
+        let ran = case.solver(0, [sh("touch a; sh check.sh"), write("src/x", "2\n")]).run();
+        check(&ran, &Expect::exact(&["0"]));
+    }
+}
+
 /// The judges are as they were, and the work rewrites them while it is judged.
 #[test]
 fn work_that_writes_its_judge_while_it_runs_is_asked_about() {
