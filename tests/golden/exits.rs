@@ -112,6 +112,8 @@ fn three_unmeasurable_residuals_are_no_evidence() {
     let failing = Case::new().check("never", "false").residual("echo 1; exit 3").run();
     check(&failing, &Expect::blocked("EVIDENCE_INCOMPLETE", &["null", "null", "null"]));
     assert!(failing.detail().contains("exit 3"), "{}", failing.detail());
+    let told = "it0 no residual: the residual command failed: exit 3; rung 274177 is out of reach now";
+    assert!(failing.ended.stdout.contains(told), "{}", failing.ended.stdout);
 }
 
 #[test]

@@ -85,8 +85,12 @@ impl IterationEvent {
                 let when = measured.iteration.map_or_else(|| "start".to_owned(), |number| format!("it{number}"));
                 match (&measured.residual, &measured.why_null) {
                     (Some(residual), _) => Told::new(Check, format!("{when} residual {}", residual.value)),
-                    (None, Some(why)) => Told::judged(Check, false, format!("{when} no residual: {why}")),
-                    (None, None) => Told::judged(Check, false, format!("{when} no residual")),
+                    (None, why) => {
+                        let why = why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+                        // At the start nothing is lost yet.
+                        let lost = if measured.iteration.is_some() { "; rung 274177 is out of reach now" } else { "" };
+                        Told::judged(Check, false, format!("{when} no residual{why}{lost}"))
+                    }
                 }
             }
             Self::CertificateIssued(issued) => {
