@@ -31,6 +31,15 @@ pub(super) struct ReadFile {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+pub struct ReadOutput {
+    /// The number that the cut result names.
+    pub output: u32,
+    /// First byte to show, counted from 0.
+    pub offset: Option<u64>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct WriteFile {
     /// Path in the workspace; missing folders are created.
     pub path: String,

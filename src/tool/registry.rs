@@ -14,7 +14,10 @@ use serde_json::Value;
 use super::access::Access;
 pub use super::call::{Limits, ToolContext, ToolOutcome};
 use super::inputs::{self, bounded};
-use super::{edit, files, search, shell};
+use super::{edit, files, output, search, shell};
+
+/// The tool that shows more of a result: of what its agent was permitted to get, so no rule is asked again.
+pub const READ_OUTPUT: &str = "read_output";
 
 /// What repeating a call would do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +60,12 @@ pub fn catalogue(access: Access, held: bool) -> Vec<ToolSpec> {
             name: "read_file",
             description: "Read a text file with line numbers. For a long file, give offset and limit.",
             input_schema: inputs::schema::<inputs::ReadFile>(),
+            effect: EffectClass::Read,
+        },
+        ToolSpec {
+            name: READ_OUTPUT,
+            description: "Read on in the result of an earlier call that was shown cut. The cut result names its output number and where to go on.",
+            input_schema: inputs::schema::<inputs::ReadOutput>(),
             effect: EffectClass::Read,
         },
     ];
@@ -121,6 +130,7 @@ async fn dispatch(ctx: &ToolContext, name: &str, input: &Value) -> Result<ToolOu
             let input = inputs::parse(name, input)?;
             aside(ctx, move |ctx| files::read(ctx, &input)).await
         }
+        READ_OUTPUT => output::read(ctx, &inputs::parse(name, input)?),
         "write_file" if writes => {
             let input = inputs::parse(name, input)?;
             aside(ctx, move |ctx| files::write(ctx, &input)).await

@@ -54,7 +54,7 @@ impl Case {
 }
 
 /// T1 needs 150 calls, in three conversations.
-fn large_task() -> Case {
+pub fn large_task() -> Case {
     Case::new()
         .declare("budget", template())
         .builder(0, joined(&[&calls(0, 60), &[summary("Pieces 0 to 59 are there; piece 60 is next.")]]))
@@ -119,15 +119,19 @@ fn looks(from: usize, count: usize) -> Vec<Value> {
     (from..from + count).map(|_| look()).collect()
 }
 
-#[test]
-fn discovery_with_200_calls_goes_on_in_another_call() {
+pub fn long_discovery() -> Case {
     let mut case = Case::new().declare("budget", template());
     for part in 0..4 {
         let turns = joined(&[&looks(0, 40), &[summary("Half of it is known.")]]);
         case = case.on_part(json!({"purpose": "discover_context"}), part, turns);
     }
     let rest = joined(&[&looks(160, 39), &[json!({"calls": [discovery(json!({}))]})]]);
-    let ran = case.on_nth("discover_context", 2, rest).run().expect(0).verified();
+    case.on_nth("discover_context", 2, rest)
+}
+
+#[test]
+fn discovery_with_200_calls_goes_on_in_another_call() {
+    let ran = long_discovery().run().expect(0).verified();
     assert_eq!((ran.calls("discover_context"), ran.handed_over().len()), (2, 3));
     assert!(ran.messages("discover_context")[1].contains("Half of it is known."));
 }
@@ -147,15 +151,14 @@ fn a_limit_before_the_first_iteration_ends_the_step_and_not_the_run() {
     assert!(last.contains("HANDOVER") && last.contains("read_file VISION.md"), "{last}");
 }
 
+pub fn full_context() -> Case {
+    let full = json!({"text": "Much was read.", "calls": [write("piece-1.txt", "x\n")], "usage": {"input": 110_000}});
+    Case::new().builder(0, json!([full, summary("Piece 1 is there.")])).builder(1, joined(&[&finish()]))
+}
+
 #[test]
 fn a_full_context_in_the_middle_of_a_task_goes_on() {
-    let full = json!({"text": "Much was read.", "calls": [write("piece-1.txt", "x\n")], "usage": {"input": 110_000}});
-    let ran = Case::new()
-        .builder(0, json!([full, summary("Piece 1 is there.")]))
-        .builder(1, joined(&[&finish()]))
-        .run()
-        .expect(0)
-        .verified();
+    let ran = full_context().run().expect(0).verified();
     assert_eq!(ran.handed_over(), ["context"]);
     assert!(ran.handovers()[0].contains("Piece 1 is there."));
     let bounds = ran.events("agent.started")[0]["bounds"].clone();

@@ -164,7 +164,7 @@ fn a_budget_of_steps_that_runs_out_is_partial() {
     assert!(ran.halted()["detail"].as_str().unwrap().contains("max_steps"), "{}", ran.halted());
 }
 
-fn epics() -> Case {
+pub fn epics() -> Case {
     let epic = |title: &str| {
         json!({
             "title": title,

@@ -88,18 +88,19 @@ fn told(ran: &Ran, purpose: &str) -> Value {
     serde_json::from_str(section.lines().next().unwrap()).unwrap()
 }
 
+/// First nothing of that name is there to be started, then what is there does not start.
+pub fn down_twice() -> Case {
+    web(PORT, &declared(PORT, "app.py"), &server(PORT, true))
+        .on_nth("service_fix", 1, json!([{"calls": [put(&declared(PORT, "server.py"))]}, done()]))
+        .on_nth("service_fix", 2, json!([{"calls": [write("server.py", &server(PORT, false))]}, done()]))
+}
+
 #[test]
 fn a_service_that_is_down_twice_is_mended_and_certified() {
     if !has_python() {
         return;
     }
-    // First nothing of that name is there to be started, then what is there does not start.
-    let ran = web(PORT, &declared(PORT, "app.py"), &server(PORT, true))
-        .on_nth("service_fix", 1, json!([{"calls": [put(&declared(PORT, "server.py"))]}, done()]))
-        .on_nth("service_fix", 2, json!([{"calls": [write("server.py", &server(PORT, false))]}, done()]))
-        .run()
-        .expect(0)
-        .verified();
+    let ran = down_twice().run().expect(0).verified();
     assert_eq!(ran.steps("service_fix"), 2, "{:#?}", ran.log());
     assert!(ran.detail().starts_with("EXACT"), "{}", ran.detail());
     let tried: Vec<Value> =
