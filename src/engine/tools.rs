@@ -31,6 +31,7 @@ use super::confine;
 use super::context::{Context, Cutoff, Guarded};
 use super::error::EngineError;
 use super::secrecy;
+use super::value;
 
 /// One line for people.
 const MAX_SUMMARY: usize = 160;
@@ -51,6 +52,9 @@ pub(super) async fn run(cx: &mut Context<'_>, tool_use: ToolUse) -> Result<(), E
             cx.record(DecisionAsked { id, request, why, asked_by: Some(asked_by) }).await
         }
         Manner::Run { input, role } => {
+            if tool_use.name == registry::SHELL && !value::revive_services(cx, role).await? {
+                return Ok(());
+            }
             let key = intended.call.clone();
             let mut intents = vec![Event::from(intended)];
             let mut calls = vec![(tool_use, input)];

@@ -18,6 +18,8 @@ use super::{edit, files, output, search, shell};
 
 /// The tool that shows more of a result: of what its agent was permitted to get, so no rule is asked again.
 pub const READ_OUTPUT: &str = "read_output";
+/// The tool that runs commands.
+pub const SHELL: &str = "bash";
 
 /// What repeating a call would do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +73,7 @@ pub fn catalogue(access: Access, held: bool) -> Vec<ToolSpec> {
     ];
     if access == Access::ReadWrite || held {
         tools.push(ToolSpec {
-            name: "bash",
+            name: SHELL,
             description: match access {
                 Access::ReadWrite => {
                     "Run a shell command in the workspace folder (bash, or sh where bash is missing). There is no terminal and no stdin. Every process it leaves behind is killed when the command ends."
@@ -139,7 +141,7 @@ async fn dispatch(ctx: &ToolContext, name: &str, input: &Value) -> Result<ToolOu
             let input = inputs::parse(name, input)?;
             aside(ctx, move |ctx| edit::edit(ctx, &input)).await
         }
-        "bash" if ctx.has_shell() => shell::bash(ctx, inputs::parse(name, input)?).await,
+        SHELL if ctx.has_shell() => shell::bash(ctx, inputs::parse(name, input)?).await,
         _ => {
             let known: Vec<&str> = catalogue(ctx.access, ctx.has_shell()).iter().map(|tool| tool.name).collect();
             let name: String = bounded(name).chars().take(64).collect();

@@ -204,3 +204,41 @@ fn a_killed_run_leaves_no_network_and_goes_on_with_a_new_one() {
     assert_eq!(registry.came.try_iter().count(), 2);
     assert!(connected(&ran, "a.example.org").iter().all(|data| data.get("refused").is_none()));
 }
+
+/// The real tools with the real registries, as this machine is set up to reach them.
+#[test]
+fn npm_and_pip_install_from_their_registries() {
+    if std::env::var_os("NIGHTLOOP_REGISTRIES").is_none() {
+        eprintln!("SKIPPED: set NIGHTLOOP_REGISTRIES=1 to let npm and pip reach their registries");
+        return;
+    }
+    let tools = [
+        ("npm", "npm install --no-audit --no-fund is-odd@3.0.1 && test -f node_modules/is-odd/package.json"),
+        ("pip", "python3 -m pip install --no-cache-dir --target vendored six && test -f vendored/six.py"),
+    ];
+    for (tool, command) in tools {
+        if std::process::Command::new(tool).arg("--version").output().is_err() {
+            eprintln!("SKIPPED: there is no {tool} here");
+            continue;
+        }
+        let bench = Case::two_steps()
+            .declare("sandbox", json!({"network": "registries"}))
+            .file("package.json", "{\"name\": \"probe\", \"version\": \"1.0.0\"}\n")
+            .file("requirements.txt", "six\n")
+            .file(".gitignore", "node_modules/\nvendored/\n")
+            .solver(0, [sh(&format!("({command}) 2>&1 && echo installed: {tool}"))])
+            .written();
+        let mut run = bench.command(&["run", "--headless"]);
+        // What says whom the tools of this machine trust.
+        for name in ["SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "PIP_CERT", "REQUESTS_CA_BUNDLE"] {
+            run.envs(std::env::var_os(name).map(|value| (name, value)));
+        }
+        let ran = Ran { ended: unattended(run), bench };
+        let printed = printed(&ran);
+        assert!(printed.contains(&format!("installed: {tool}")), "{printed}\n{}", ran.ended.stdout);
+        let connected = ran.events("network.connected");
+        let received = |one: &Value| one["received"].as_u64().unwrap_or(0);
+        assert!(connected.iter().any(|one| one.get("refused").is_none() && received(one) > 1_000), "{connected:#?}");
+        assert!(connected.iter().all(|one| one.get("refused").is_none()), "{connected:#?}");
+    }
+}

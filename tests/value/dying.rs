@@ -99,7 +99,8 @@ impl Undisturbed {
             check(wanted == found, || format!("{point}:\n  wanted {wanted}\n  found  {found}"))?;
         }
         check(self.story.len() == found.len(), || format!("{point}: {} parts, not {}", found.len(), self.story.len()))?;
-        difference(&of(self.outcome.clone()), &of(outcome(bench))).map_or(Ok(()), |what| Err(format!("{point}: {what}")))?;
+        difference(&of(self.outcome.clone()), &of(outcome(bench)))
+            .map_or(Ok(()), |what| Err(format!("{point}: {what}")))?;
         is_whole(bench, point)
     }
 

@@ -3,7 +3,7 @@
 use nightloop::model::loop_file;
 use serde_json::{Value, json};
 
-use crate::case::{Case, Ran, complete, discovery, done, write};
+use crate::case::{Case, Ran, call, complete, discovery, done, sh, write};
 
 /// The shipped template's limits.
 fn template() -> Value {
@@ -66,6 +66,11 @@ impl Ran {
     fn handed_over(&self) -> Vec<String> {
         let handed = self.events("conversation.handed_over");
         handed.iter().map(|data| data["reason"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// What an agent was told, wherever it is kept.
+    fn told(&self, text: &Value) -> String {
+        text["inline"].as_str().map_or_else(|| self.blob(&text["blob"]), str::to_owned)
     }
 
     /// The first messages of the conversations that went on.
@@ -181,6 +186,27 @@ fn a_server_that_says_the_context_is_full_costs_no_retry() {
         assert!(ran.handovers()[0].contains("added piece-2.txt"), "{}", ran.handovers()[0]);
         assert_eq!((ran.calls("execute"), ran.task("T1")["retries"].clone()), (2, json!(0)));
     }
+}
+
+#[test]
+fn a_result_that_was_cut_is_read_on_in_by_its_agent() {
+    let more = |output: u32| call("read_output", json!({"output": output, "offset": 15_000}));
+    let first = json!([{"calls": [sh("seq 20000")]}, {"calls": [more(1), more(9)]}, summary("I count.")]);
+    let ran = Case::new()
+        // Who may only do some things may look at what they showed.
+        .declare("permissions", json!({"allow": ["bash(seq *)", "write"], "otherwise": "deny"}))
+        .declare("limits", json!({"builder": {"turns": 2}}))
+        .builder(0, first)
+        .builder(1, json!([{"calls": [more(1), write("one.txt", "one\n")]}, {"calls": [complete("T1")]}]))
+        .run()
+        .verified();
+    let finished = ran.events("tool.finished");
+    let texts: Vec<String> = finished.iter().map(|data| ran.told(&data["text"])).collect();
+    let hint = "[this was output 1, cut: 108894 bytes; read_output with output=1 and offset=15000 reads on]";
+    assert!(texts.iter().any(|text| text.ends_with(hint)), "{texts:#?}");
+    let looks = texts.iter().filter(|text| text.contains("\n4000\n") && text.contains("continue with offset=44"));
+    assert_eq!(looks.count(), 2, "in its conversation, and in the next one: {texts:#?}");
+    assert!(texts.iter().any(|text| text.contains("there is no output 9")), "{texts:#?}");
 }
 
 #[test]
