@@ -135,7 +135,7 @@ impl Ending {
         });
         Self {
             status: last("run.halted", "status"),
-            certificate: last("certificate.issued", "status"),
+            certificate: last("certificate.issued", "certificate")["type"].clone(),
             files: named.collect(),
         }
     }
