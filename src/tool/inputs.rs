@@ -32,9 +32,8 @@ pub(super) struct ReadFile {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadOutput {
-    /// The number that the cut result names.
     pub output: u32,
-    /// First byte to show, counted from 0.
+    /// First byte to show.
     pub offset: Option<u64>,
 }
 

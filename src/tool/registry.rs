@@ -66,7 +66,7 @@ pub fn catalogue(access: Access, held: bool) -> Vec<ToolSpec> {
         },
         ToolSpec {
             name: READ_OUTPUT,
-            description: "Read on in the result of an earlier call that was shown cut. The cut result names its output number and where to go on.",
+            description: "Read on in a result that was shown cut and names its output number.",
             input_schema: inputs::schema::<inputs::ReadOutput>(),
             effect: EffectClass::Read,
         },

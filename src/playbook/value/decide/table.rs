@@ -192,7 +192,10 @@ fn generation(run: &RunState) -> Option<NextStep> {
     if attempts >= settings.max_qc_generations || run.value().tasks_with(TaskStatus::Done).next().is_none() {
         return None;
     }
-    let last = history::last(run, made);
+    // Looking at a check that is said to be wrong gives an epic no checks of its own.
+    let anew = |step: u32| !run.began_before_reviews() && run.value().regenerations.contains(&step);
+    let last = run.value().log.iter().rev().find(|record| made(&record.action) && !anew(record.step));
+    let last = last.map(|record| record.step);
     let nothing_waits = pick::waiting(run).next().is_none();
     let why = if run.value().verifications.is_empty() {
         let done = history::done_after(run, None);
