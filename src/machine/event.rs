@@ -56,6 +56,10 @@ pub const FIRST_WITH_CONTINUATIONS: u32 = 7;
 /// work before it certifies anything.
 pub const FIRST_WITH_UNMEASURED_RED: u32 = 9;
 
+/// From this version on the plan of each epic is reviewed like the first one, has its own attempts at checks, and what
+/// was built is looked at as a whole before it is closed.
+pub const FIRST_WITH_REVIEWS: u32 = 9;
+
 /// Whose word an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {

@@ -17,7 +17,8 @@ use crate::model::rung::{self, Rung};
 use super::call::{CallState, CallSummary, LeftOver, MAX_DENIED, MAX_DENIED_IN_A_ROW};
 use super::event::{
     BackpressureSeen, BudgetCut, Event, FIRST_WITH_CONTINUATIONS, FIRST_WITH_RECOVERY, FIRST_WITH_REPLAYS,
-    FIRST_WITH_UNMEASURED_RED, MemoryFound, NorthstarRead, Phase, Probe, ProbeResult, RateLeft, RunHalted, RunStarted,
+    FIRST_WITH_REVIEWS, FIRST_WITH_UNMEASURED_RED, MemoryFound, NorthstarRead, Phase, Probe, ProbeResult, RateLeft,
+    RunHalted, RunStarted,
 };
 use super::iteration::{Iteration, call_key};
 use super::ledger::Ledger;
@@ -278,6 +279,11 @@ impl RunState {
     /// Did it begin when only a number could be red at the start?
     pub fn began_before_unmeasured_was_red(&self) -> bool {
         self.started.reducer_version < FIRST_WITH_UNMEASURED_RED
+    }
+
+    /// Did it begin when the plans of later epics were taken as they came?
+    pub fn began_before_reviews(&self) -> bool {
+        self.started.reducer_version < FIRST_WITH_REVIEWS
     }
 
     pub fn budget(&self) -> &Effective {
