@@ -13,11 +13,12 @@ use crate::model::loop_file::LoopFile;
 use crate::model::northstar::{self, Metric};
 use crate::model::purpose::{self, Purpose};
 use crate::model::rung::{self, Rung};
+use crate::model::signature::Signature;
 
 use super::call::{CallState, CallSummary, LeftOver, MAX_DENIED, MAX_DENIED_IN_A_ROW};
 use super::event::{
-    BackpressureSeen, BudgetCut, Event, FIRST_WITH_CONTINUATIONS, FIRST_WITH_RECOVERY, FIRST_WITH_REPLAYS, MemoryFound,
-    NorthstarRead, Phase, Probe, ProbeResult, RateLeft, RunHalted, RunStarted,
+    BackpressureSeen, BudgetCut, Event, FIRST_WITH_CONTINUATIONS, FIRST_WITH_RECOVERY, FIRST_WITH_REPLAYS,
+    FIRST_WITH_TOOLS, MemoryFound, NorthstarRead, Phase, Probe, ProbeResult, RateLeft, RunHalted, RunStarted,
 };
 use super::iteration::{Iteration, call_key};
 use super::ledger::Ledger;
@@ -273,6 +274,16 @@ impl RunState {
     /// Did it begin when a limit was the end of what it cut?
     pub fn began_before_continuations(&self) -> bool {
         self.started.reducer_version < FIRST_WITH_CONTINUATIONS
+    }
+
+    /// Did it begin before the words of tools were known?
+    pub fn began_before_tools(&self) -> bool {
+        self.started.reducer_version < FIRST_WITH_TOOLS
+    }
+
+    /// The signature of what an author or a critic said.
+    pub fn signature_of(&self, words: &str) -> Signature {
+        if self.began_before_tools() { Signature::by_phrases(words) } else { Signature::of_words(words) }
     }
 
     pub fn budget(&self) -> &Effective {
