@@ -8,6 +8,7 @@ use std::path::{Component, Path};
 
 use clap::Args;
 
+use crate::engine::clues;
 use crate::engine::error::EngineError;
 use crate::model::loop_file;
 use crate::model::prd::{self, Prd};
@@ -16,7 +17,7 @@ use crate::workspace::document;
 use crate::workspace::plain::{self, Bits, Durability};
 
 use super::doctor::programs;
-use super::{Outcome, clues, text};
+use super::{Outcome, text};
 use agent::Agent;
 use template::Template;
 

@@ -3,7 +3,6 @@
 mod answer;
 mod attach;
 mod auto;
-mod clues;
 mod completions;
 mod demo;
 mod doctor;

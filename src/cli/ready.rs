@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::console::screens::ready::Ready;
+use crate::engine::clues;
 use crate::engine::declaration::{self, Declaration};
 use crate::engine::genesis;
 use crate::engine::host::{self, Wanted};
@@ -19,8 +20,6 @@ use crate::model::safe::Safe;
 use crate::model::stop::StopReason;
 use crate::playbook;
 use crate::workspace::document;
-
-use super::clues;
 
 /// The ready screen of a new run; a run that goes on has none.
 pub fn screen(root: &StateRoot, wanted: &Wanted) -> Option<Ready> {

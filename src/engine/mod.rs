@@ -14,6 +14,7 @@ pub mod backends;
 mod calls;
 mod checks;
 pub mod claim;
+pub mod clues;
 pub mod command;
 mod confine;
 mod context;

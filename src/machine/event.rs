@@ -60,6 +60,10 @@ pub const FIRST_WITH_UNMEASURED_RED: u32 = 9;
 /// was built is looked at as a whole before it is closed.
 pub const FIRST_WITH_REVIEWS: u32 = 9;
 
+/// From this version on words of authors and critics have the classes of `assets/check-tools.yaml`, and a gate says what
+/// does not hold.
+pub const FIRST_WITH_TOOLS: u32 = 9;
+
 /// Whose word an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {

@@ -190,6 +190,18 @@ fn acknowledges(iteration: &Iteration) -> bool {
     }
 }
 
+/// Which files are not as they were collected, and what to do about a check that writes them.
+fn drifted_words(state: &RunState, files: &[String]) -> String {
+    let files = files.join(", ");
+    if state.began_before_tools() {
+        return files;
+    }
+    format!(
+        "{files}: changed by the checks after it was collected; a check that formats or generates must only look \
+         (`--check`, without `--fix`), or say what it writes (`writes:`)"
+    )
+}
+
 fn stable_checks(state: &RunState, iteration: &Iteration) -> Vec<GateCheck> {
     let rung = Some(Rung::Stable);
     let original = iteration.certificate.as_ref();
@@ -215,7 +227,7 @@ fn stable_checks(state: &RunState, iteration: &Iteration) -> Vec<GateCheck> {
             drifted.as_ref().is_some_and(Vec::is_empty),
             drifted.map_or_else(
                 || "not compared".to_owned(),
-                |d| if d.is_empty() { "frozen".into() } else { d.join(", ") },
+                |files| if files.is_empty() { "frozen".into() } else { drifted_words(state, &files) },
             ),
             StopReason::NonReproducible,
         ),

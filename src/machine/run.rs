@@ -13,12 +13,13 @@ use crate::model::loop_file::LoopFile;
 use crate::model::northstar::{self, Metric};
 use crate::model::purpose::{self, Purpose};
 use crate::model::rung::{self, Rung};
+use crate::model::signature::Signature;
 
 use super::call::{CallState, CallSummary, LeftOver, MAX_DENIED, MAX_DENIED_IN_A_ROW};
 use super::event::{
     BackpressureSeen, BudgetCut, Event, FIRST_WITH_CONTINUATIONS, FIRST_WITH_RECOVERY, FIRST_WITH_REPLAYS,
-    FIRST_WITH_REVIEWS, FIRST_WITH_UNMEASURED_RED, MemoryFound, NorthstarRead, Phase, Probe, ProbeResult, RateLeft,
-    RunHalted, RunStarted,
+    FIRST_WITH_REVIEWS, FIRST_WITH_TOOLS, FIRST_WITH_UNMEASURED_RED, MemoryFound, NorthstarRead, Phase, Probe,
+    ProbeResult, RateLeft, RunHalted, RunStarted,
 };
 use super::iteration::{Iteration, call_key};
 use super::ledger::Ledger;
@@ -284,6 +285,16 @@ impl RunState {
     /// Did it begin when the plans of later epics were taken as they came?
     pub fn began_before_reviews(&self) -> bool {
         self.started.reducer_version < FIRST_WITH_REVIEWS
+    }
+
+    /// Did it begin before the words of tools were known?
+    pub fn began_before_tools(&self) -> bool {
+        self.started.reducer_version < FIRST_WITH_TOOLS
+    }
+
+    /// The signature of what an author or a critic said.
+    pub fn signature_of(&self, words: &str) -> Signature {
+        if self.began_before_tools() { Signature::by_phrases(words) } else { Signature::of_words(words) }
     }
 
     pub fn budget(&self) -> &Effective {

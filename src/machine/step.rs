@@ -421,18 +421,22 @@ fn decide_claim(state: &RunState, iteration: &Iteration, kind: CertificateKind) 
             let detail = iteration.certificate.as_ref().map(|c| c.why.clone()).unwrap_or_default();
             vec![halt(state, ExitStatus::ExitConverged, StopReason::Pass, format!("{kind}: {detail}")).into()]
         }
-        Some(failure) => vec![
-            RunHalted {
-                forbidden_state: failure.forbidden_state,
-                ..halt(
-                    state,
-                    ExitStatus::ExitBlocked,
-                    failure.stop_reason.unwrap_or(StopReason::VerificationRungFailed),
-                    format!("the pass-gate refused {kind}: {} ({})", failure.name, failure.detail),
-                )
-            }
-            .into(),
-        ],
+        Some(failure) => {
+            // The name says what should hold, which alone would read as if it did.
+            let link = if state.began_before_tools() { ":" } else { "; what does not hold:" };
+            vec![
+                RunHalted {
+                    forbidden_state: failure.forbidden_state,
+                    ..halt(
+                        state,
+                        ExitStatus::ExitBlocked,
+                        failure.stop_reason.unwrap_or(StopReason::VerificationRungFailed),
+                        format!("the pass-gate refused {kind}{link} {} ({})", failure.name, failure.detail),
+                    )
+                }
+                .into(),
+            ]
+        }
     }
 }
 

@@ -484,6 +484,8 @@ pub fn printed(line: &str) -> ProbeResult {
         complaints: None,
         steady_sha256: None,
         signature: None,
+        fix: None,
+        missing: None,
         millis: 1,
     }
 }

@@ -1,12 +1,14 @@
 //! Detours: what is tried when an author fails twice in the same way.
 //!
 //! Role: which known fix fits which class of failure. Not its role: running it, or deciding that it is time.
-//! Invariant: a detour is a command of the declaration, or an agent with a prompt of ours; never an agent's own idea.
+//! Invariant: a detour is a command of the declaration or of our table, or an agent with a prompt of ours; never an
+//! agent's own idea.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::signature::Class;
+use super::tools::Fix;
 
 /// Declared detours of one loop, at most.
 pub const MAX_DETOURS: usize = 20;
@@ -34,8 +36,9 @@ pub struct Detour {
     pub timeout_seconds: Option<u64>,
 }
 
-/// The known fix for a class: a declared one, else the catalogue's, which is an agent.
-pub fn known(declared: &[DetourDecl], class: Class) -> Option<Detour> {
+/// The known fix for a class: a declared one, else what the failing tool itself has for it, else the catalogue's, which
+/// is an agent.
+pub fn known(declared: &[DetourDecl], class: Class, of_tool: Option<&Fix>) -> Option<Detour> {
     if let Some(decl) = declared.iter().find(|decl| decl.class == class) {
         let name = decl.name.clone().or_else(|| catalogue(class).map(str::to_owned));
         return Some(Detour {
@@ -43,6 +46,9 @@ pub fn known(declared: &[DetourDecl], class: Class) -> Option<Detour> {
             command: decl.command.clone(),
             timeout_seconds: decl.timeout_seconds,
         });
+    }
+    if let Some(Fix { name, command }) = of_tool.filter(|_| class == Class::LintErrors) {
+        return Some(Detour { name: name.clone(), command: Some(command.clone()), timeout_seconds: None });
     }
     catalogue(class).map(|name| Detour { name: name.to_owned(), command: None, timeout_seconds: None })
 }
@@ -91,15 +97,18 @@ mod tests {
     }
 
     #[test]
-    fn a_declared_detour_comes_before_the_catalogue() {
+    fn a_declared_detour_comes_before_the_tools_own_and_the_catalogue() {
+        let ruff = Fix { name: "ruff-fix".into(), command: vec!["ruff".into()] };
+        let tool = known(&[], Class::LintErrors, Some(&ruff)).unwrap();
+        assert_eq!((tool.name.as_str(), tool.command), ("ruff-fix", Some(vec!["ruff".to_owned()])));
         let fmt = declared(Class::LintErrors, Some(&["cargo", "fmt"]));
-        let found = known(std::slice::from_ref(&fmt), Class::LintErrors).unwrap();
+        let found = known(std::slice::from_ref(&fmt), Class::LintErrors, Some(&ruff)).unwrap();
         assert_eq!((found.name.as_str(), found.command.is_some()), ("auto-linter", true));
-        let found = known(&[fmt], Class::MissingImport).unwrap();
+        let found = known(&[fmt], Class::MissingImport, Some(&ruff)).unwrap();
         assert_eq!((found.name.as_str(), found.command), ("import-fixer", None));
-        assert_eq!(known(&[], Class::Unknown), None);
-        assert_eq!(known(&[], Class::UpstreamDiverged), None);
-        let own = known(&[declared(Class::Unknown, Some(&["./mend"]))], Class::Unknown).unwrap();
+        assert_eq!(known(&[], Class::Unknown, Some(&ruff)), None);
+        assert_eq!(known(&[], Class::UpstreamDiverged, None), None);
+        let own = known(&[declared(Class::Unknown, Some(&["./mend"]))], Class::Unknown, None).unwrap();
         assert_eq!(own.name, "unknown");
     }
 

@@ -43,4 +43,5 @@ pub mod signature;
 pub mod skill;
 pub mod steady;
 pub mod stop;
+pub mod tools;
 pub mod value;

@@ -1,174 +1,158 @@
-//! The command that shows whether a project is sound, told from the files that lie in it.
+//! The commands that show whether a project is sound, told from the files that lie in it.
 //!
-//! Role: which command a project's own files suggest. Not its role: reading them, running it, deciding that it is right:
-//! that is for a person, so every command says where it comes from.
-//! Invariants: one kind of project answers, the most explicit first; nothing that starts an agent or waits for changes
-//! is ever suggested; a file that cannot be read as what it claims to be suggests nothing.
+//! Role: which commands a project's own files suggest. Not its role: reading them, running them, deciding that they are
+//! right: that is for a person, so every command says where it comes from.
+//! Invariants: what people wrote down as the check (a target of make, just or task) comes before what is told from the
+//! kind of project; nothing that starts an agent or waits for changes is ever suggested; a file that cannot be read as
+//! what it claims to be suggests nothing.
 
-use serde_json::Value;
+mod clues;
+mod node;
+mod others;
+mod python;
+mod runners;
+mod scripts;
 
-/// What lies in the folder of a project, as far as it says how to check it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Clues {
-    /// .pre-commit-config.yaml
-    pub pre_commit: bool,
-    /// The text of the Makefile.
-    pub makefile: Option<String>,
-    /// Cargo.toml
-    pub cargo: bool,
-    /// The text of package.json.
-    pub package_json: Option<String>,
-    /// pyproject.toml, pytest.ini or setup.cfg
-    pub python: bool,
-    /// go.mod
-    pub go: bool,
-}
+pub use clues::{Clues, KEPT_TEXTS, is_kept_test};
+
+/// Parts of a project that get checks of their own, at most.
+const MOST_PARTS: usize = 6;
+/// Folders with projects in them that are no part of this one.
+const NO_PARTS: [&str; 18] = [
+    "docs",
+    "doc",
+    "examples",
+    "example",
+    "samples",
+    "fixtures",
+    "tests",
+    "test",
+    "spec",
+    "scripts",
+    "tools",
+    "e2e",
+    "bench",
+    "benches",
+    "benchmarks",
+    "vendor",
+    "third_party",
+    "website",
+];
 
 /// A command that was not declared but told from a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inferred {
     /// For the criterion.
-    pub id: &'static str,
-    pub argv: Vec<&'static str>,
+    pub id: String,
+    pub argv: Vec<String>,
     /// The file it comes from.
-    pub from: &'static str,
+    pub from: String,
 }
 
 impl Inferred {
-    fn new(id: &'static str, argv: &[&'static str], from: &'static str) -> Self {
-        Self { id, argv: argv.to_vec(), from }
+    fn new(id: &str, argv: &[&str], from: &str) -> Self {
+        Self { id: id.to_owned(), argv: argv.iter().map(|word| (*word).to_owned()).collect(), from: from.to_owned() }
     }
 
     /// The command in one line.
     pub fn command(&self) -> String {
-        self.argv.join(" ")
+        match self.argv.as_slice() {
+            [sh, option, text] if sh == "sh" && option == "-c" => text.clone(),
+            argv => argv.join(" "),
+        }
     }
 
     pub fn is(&self, argv: &[String]) -> bool {
         self.argv == argv
     }
-}
 
-/// Scripts of package.json that check something, in the order in which they fail soonest.
-const SCRIPTS: &[(&str, &[&str])] = &[
-    ("typecheck", &["npm", "run", "typecheck"]),
-    ("lint", &["npm", "run", "lint"]),
-    ("test", &["npm", "run", "test"]),
-];
+    /// The same in a folder of the project.
+    fn within(self, folder: &str) -> Self {
+        let text = format!("cd {folder} && {}", self.argv.join(" "));
+        Self {
+            id: format!("{}-{}", folder.replace(['/', '.'], "-"), self.id),
+            argv: vec!["sh".to_owned(), "-c".to_owned(), text],
+            from: format!("{folder}/{}", self.from),
+        }
+    }
+}
 
 /// The commands that the clues suggest; none where they suggest nothing.
 pub fn infer(clues: &Clues) -> Vec<Inferred> {
-    let one = |there: bool, id, argv: &[&'static str], from| there.then(|| Inferred::new(id, argv, from));
-    let makefile = clues.makefile.as_deref().unwrap_or_default();
-    let first = one(clues.pre_commit, "pre-commit", &["pre-commit", "run", "--all-files"], ".pre-commit-config.yaml")
-        .or_else(|| one(has_target(makefile, "check"), "check", &["make", "check"], "Makefile"))
-        .or_else(|| one(has_target(makefile, "test"), "test", &["make", "test"], "Makefile"))
-        .or_else(|| one(clues.cargo, "test", &["cargo", "test"], "Cargo.toml"));
-    if let Some(first) = first {
-        return vec![first];
-    }
-    let scripts = npm(clues.package_json.as_deref().unwrap_or_default());
-    if !scripts.is_empty() {
-        return scripts;
-    }
-    // `python` is not everywhere; `python3` is, also in a virtual environment.
-    one(clues.python, "test", &["python3", "-m", "pytest"], "the Python project")
-        .or_else(|| one(clues.go, "test", &["go", "test", "./..."], "go.mod"))
-        .into_iter()
-        .collect()
+    let pre_commit = clues
+        .has(".pre-commit-config.yaml")
+        .then(|| Inferred::new("pre-commit", &["pre-commit", "run", "--all-files"], ".pre-commit-config.yaml"));
+    // What it runs seldom are the tests, so they are looked for beside it.
+    pre_commit.into_iter().chain(tests(clues)).collect()
 }
 
-/// Does the Makefile say how to make this? `check: build`, `lint check:`, but neither `check := x` nor `.PHONY: check`.
-fn has_target(makefile: &str, target: &str) -> bool {
-    makefile.lines().any(|line| {
-        // A recipe starts with a tab, and a comment is no rule.
-        let Some((names, rest)) = line.split_once(':').filter(|_| !line.starts_with(['\t', ' ', '#'])) else {
-            return false;
+fn tests(clues: &Clues) -> Vec<Inferred> {
+    if let Some(written) = runners::target(clues) {
+        return vec![written];
+    }
+    let here = of_kind(clues);
+    let kinds: Vec<Kind> = here.iter().map(|(kind, _)| *kind).collect();
+    let mut found: Vec<Inferred> = here.into_iter().flat_map(|(_, checks)| checks).collect();
+    for folder in parts(clues) {
+        let inside = clues.within(&folder);
+        let checks: Vec<Inferred> = match runners::target(&inside) {
+            Some(written) if kinds.is_empty() => vec![written],
+            // What the project itself checks covers its parts of the same kind.
+            _ => of_kind(&inside).into_iter().filter(|(kind, _)| !kinds.contains(kind)).flat_map(|(_, c)| c).collect(),
         };
-        let assigns = rest.trim_start_matches(':').starts_with('=');
-        !assigns && names.split_whitespace().any(|name| name == target)
-    })
+        found.extend(checks.into_iter().map(|check| check.within(&folder)));
+    }
+    found
 }
 
-/// The checking scripts of package.json that do something and end.
-fn npm(package: &str) -> Vec<Inferred> {
-    let package: Value = serde_json::from_str(package).unwrap_or_default();
-    let usable = |name: &str| {
-        let script = package["scripts"][name].as_str().map(str::trim).unwrap_or_default();
-        // What `npm init` writes fails always; what watches never ends.
-        !script.is_empty() && !script.contains("no test specified") && !script.contains("--watch")
+/// A kind of project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Rust,
+    Node,
+    Deno,
+    Python,
+    Go,
+    Jvm,
+    Ruby,
+    Php,
+    Dotnet,
+    Elixir,
+    Swift,
+    Dart,
+    Zig,
+}
+
+/// What each kind of project that this folder is suggests.
+fn of_kind(clues: &Clues) -> Vec<(Kind, Vec<Inferred>)> {
+    let of: [(Kind, fn(&Clues) -> Vec<Inferred>); 13] = [
+        (Kind::Rust, others::rust),
+        (Kind::Node, node::checks),
+        (Kind::Deno, node::deno),
+        (Kind::Python, python::checks),
+        (Kind::Go, others::go),
+        (Kind::Jvm, others::jvm),
+        (Kind::Ruby, others::ruby),
+        (Kind::Php, others::php),
+        (Kind::Dotnet, others::dotnet),
+        (Kind::Elixir, others::elixir),
+        (Kind::Swift, others::swift),
+        (Kind::Dart, others::dart),
+        (Kind::Zig, others::zig),
+    ];
+    of.into_iter().map(|(kind, of)| (kind, of(clues))).filter(|(_, checks)| !checks.is_empty()).collect()
+}
+
+/// Folders that hold a project of their own.
+fn parts(clues: &Clues) -> Vec<String> {
+    let plain = |name: &str| {
+        name.len() <= 40
+            && !name.starts_with(['.', '-', '_'])
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
     };
-    let known = SCRIPTS.iter().filter(|(name, _)| usable(name));
-    known.map(|(name, argv)| Inferred::new(name, argv, "package.json")).collect()
+    let is_part = |folder: &&str| plain(folder) && !NO_PARTS.contains(folder);
+    clues.folders().into_iter().filter(is_part).map(str::to_owned).take(MOST_PARTS).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn told(clues: &Clues) -> Vec<String> {
-        infer(clues).iter().map(Inferred::command).collect()
-    }
-
-    fn make(text: &str) -> Clues {
-        Clues { makefile: Some(text.to_owned()), ..Clues::default() }
-    }
-
-    fn package(scripts: &str) -> Clues {
-        Clues { package_json: Some(format!("{{\"scripts\": {scripts}}}")), ..Clues::default() }
-    }
-
-    /// Each kind of project beats all that come after it.
-    #[test]
-    fn the_most_explicit_file_answers() {
-        let mut clues = Clues {
-            pre_commit: true,
-            makefile: Some("check:\n\ttrue\ntest:\n\ttrue\n".to_owned()),
-            cargo: true,
-            package_json: Some(r#"{"scripts": {"test": "x"}}"#.to_owned()),
-            python: true,
-            go: true,
-        };
-        assert_eq!(told(&clues), ["pre-commit run --all-files"]);
-        clues.pre_commit = false;
-        assert_eq!(told(&clues), ["make check"]);
-        clues.makefile = Some("test:\n\ttrue\n".to_owned());
-        assert_eq!(told(&clues), ["make test"]);
-        clues.makefile = Some("all:\n\ttrue\n".to_owned());
-        assert_eq!(told(&clues), ["cargo test"]);
-        clues.cargo = false;
-        assert_eq!(told(&clues), ["npm run test"]);
-        clues.package_json = None;
-        assert_eq!(told(&clues), ["python3 -m pytest"]);
-        clues.python = false;
-        assert_eq!(told(&clues), ["go test ./..."]);
-        clues.go = false;
-        assert_eq!(told(&clues), Vec::<String>::new());
-    }
-
-    #[test]
-    fn a_target_is_a_rule_and_nothing_that_looks_like_one() {
-        for text in ["check: build\n", "lint check:\n", "check::\n\ttrue\n", "check : x\n", ".PHONY: check\ncheck:\n"] {
-            assert_eq!(told(&make(text)), ["make check"], "{text:?}");
-        }
-        for text in
-            ["check := x\n", "check ::= x\n", ".PHONY: check\n", "# check: x\n", "\tcheck: x\n", "checks:\n", ""]
-        {
-            assert_eq!(told(&make(text)), Vec::<String>::new(), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn every_script_that_checks_and_ends_is_run() {
-        let all =
-            package(r#"{"test": "vitest run", "lint": "eslint .", "typecheck": "tsc --noEmit", "dev": "next dev"}"#);
-        assert_eq!(told(&all), ["npm run typecheck", "npm run lint", "npm run test"]);
-        let none =
-            package(r#"{"test": "echo \"Error: no test specified\" && exit 1", "lint": "eslint --watch", "x": 1}"#);
-        assert_eq!(told(&none), Vec::<String>::new());
-        for broken in ["", "{", "[]", "{\"scripts\": []}", "{\"scripts\": {\"test\": null}}"] {
-            let clues = Clues { package_json: Some(broken.to_owned()), go: true, ..Clues::default() };
-            assert_eq!(told(&clues), ["go test ./..."], "{broken}");
-        }
-    }
-}
+mod tests;

@@ -1,10 +1,12 @@
 //! The signature of a failure: its class, and a digest of its words without what differs from run to run.
 //!
-//! Role: say whether two outputs show the same error. Not its role: what follows from that.
+//! Role: say whether two outputs show the same error. Not its role: what follows from that, what tools say
+//! (`model::tools`).
 //!
 //! Invariants: equal means equal class and equal digest; any bytes have a signature; the work is bounded by
 //! [`MAX_INPUT`].
 
+mod earlier;
 mod normal;
 
 use std::fmt;
@@ -12,11 +14,12 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::digest::Digest;
+use super::tools;
 
-/// Of a longer output the end is looked at: errors come last.
+/// Of a longer output the end is looked at.
 pub const MAX_INPUT: usize = 64 * 1024;
 
-/// What kind of error it is. The first that fits, in this order.
+/// What kind of error it is, by the rules of `assets/check-tools.yaml`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
@@ -40,81 +43,6 @@ impl Class {
             Self::Unknown => "unknown",
         }
     }
-
-    /// The phrases that give a class away, in lower case.
-    const fn phrases(self) -> &'static [&'static str] {
-        match self {
-            Self::LintErrors => &[
-                "lint error",
-                "linting failed",
-                "eslint",
-                "flake8",
-                "pylint",
-                "ruff check",
-                "clippy::",
-                "shellcheck",
-                "rustfmt",
-                "would reformat",
-                "prettier --check",
-                "code style issues",
-            ],
-            Self::MissingImport => &[
-                "modulenotfounderror",
-                "importerror",
-                "no module named",
-                "cannot find module",
-                "module not found",
-                "unresolved import",
-                "could not resolve \"",
-                "err_module_not_found",
-                "cannot find package",
-                "can't find crate",
-                "use of undeclared crate",
-                "no such module",
-            ],
-            Self::TypeMismatch => &[
-                "mismatched types",
-                "type mismatch",
-                "typeerror",
-                "incompatible type",
-                "is not assignable to type",
-                "cannot be assigned to",
-                "error[e0308]",
-                "cannot use type",
-                "has no attribute",
-            ],
-            Self::TestFixtureMissing => &[
-                "fixture '",
-                "fixture not found",
-                "missing fixture",
-                "no such fixture",
-                "fixtures/",
-                "test data not found",
-            ],
-            Self::UpstreamDiverged => &[
-                "have diverged",
-                "non-fast-forward",
-                "merge conflict",
-                "automatic merge failed",
-                "unmerged paths",
-                "updates were rejected",
-                "need to specify how to reconcile divergent branches",
-            ],
-            Self::Unknown => &[],
-        }
-    }
-
-    fn of(text: &str) -> Self {
-        const ORDER: [Class; 5] = [
-            Class::LintErrors,
-            Class::MissingImport,
-            Class::TypeMismatch,
-            Class::TestFixtureMissing,
-            Class::UpstreamDiverged,
-        ];
-        let fits = |class: &Class| class.phrases().iter().any(|phrase| text.contains(phrase));
-        ORDER.into_iter().find(fits).unwrap_or(Self::Unknown)
-    }
 }
 
 /// Two errors are the same when their signatures are.
@@ -126,22 +54,36 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// The signature of an error text.
-    pub fn of(text: &str) -> Self {
-        Self::of_bytes(text.as_bytes())
+    /// The signature of what an author or a critic says.
+    pub fn of_words(words: &str) -> Self {
+        Self { class: tools::class_of_words(words), hash: hash(&plain(words.as_bytes())) }
     }
 
-    /// The signature of an output, which need not be text.
-    pub fn of_bytes(bytes: &[u8]) -> Self {
-        let kept = &bytes[bytes.len().saturating_sub(MAX_INPUT)..];
-        let (plain, normal) = normal::forms(&String::from_utf8_lossy(kept));
-        let hash = match normal.is_empty() {
-            true => String::new(),
-            false => Digest::of(normal.as_bytes()).to_string().chars().take(16).collect(),
-        };
-        // Paths tell fixtures from other files, so the class is read before they are shortened.
-        Self { class: Class::of(&plain), hash }
+    /// The signature of what a failed check printed, which need not be text.
+    pub fn of_check(argv: &[String], output: &[u8]) -> Self {
+        let plain = plain(output);
+        Self { class: tools::class_of(argv, &plain), hash: hash(&plain) }
     }
+
+    /// By phrases anywhere: how words are told apart in runs that began before tools were known.
+    pub fn by_phrases(words: &str) -> Self {
+        let plain = plain(words.as_bytes());
+        Self { class: earlier::class_of(&plain.to_lowercase()), hash: hash(&plain) }
+    }
+}
+
+/// The end of an output as text without colours: errors come last.
+pub fn plain(output: &[u8]) -> String {
+    let kept = &output[output.len().saturating_sub(MAX_INPUT)..];
+    normal::plain(&String::from_utf8_lossy(kept))
+}
+
+fn hash(plain: &str) -> String {
+    let normal = normal::normal(plain);
+    if normal.is_empty() {
+        return String::new();
+    }
+    Digest::of(normal.as_bytes()).to_string().chars().take(16).collect()
 }
 
 impl fmt::Display for Signature {

@@ -110,8 +110,12 @@ impl Pass {
 mod tests {
     use super::*;
 
+    fn of(words: &str) -> Signature {
+        Signature::of_check(&[], words.as_bytes())
+    }
+
     fn unverified(help: bool, signature: Option<&str>) -> CriticVerdict {
-        CriticVerdict::Unverified { help, signature: signature.map(Signature::of) }
+        CriticVerdict::Unverified { help, signature: signature.map(of) }
     }
 
     fn failed(words: &str) -> Pass {
@@ -119,7 +123,7 @@ mod tests {
     }
 
     fn detoured(words: &str) -> Pass {
-        Pass { detour: Some(Signature::of(words).class), ..failed(words) }
+        Pass { detour: Some(of(words).class), ..failed(words) }
     }
 
     fn after(limit: usize, passes: &[Pass]) -> Next {
@@ -197,7 +201,7 @@ mod tests {
             said in proptest::collection::vec((0_u8..4, 0_usize..6), 0..200),
         ) {
             const WORDS: [&str; 6] =
-                ["a", "b", "would reformat x", "no module named x", "mismatched types", "fixture not found"];
+                ["a", "b", "would reformat x", "ImportError: x", "x.py:1: error: y  [arg-type]", "fixture not found"];
             let mut kernel = Kernel { limit, passes: Vec::new() };
             for (verdict, words) in said {
                 let detour = match kernel.next() {

@@ -40,6 +40,7 @@ use crate::model::purpose::Purpose;
 use crate::model::ready_line::{CheckNote, Items, ReadyLine};
 use crate::model::report::Report;
 use crate::model::stop::{ExitStatus, StopReason};
+use crate::model::tools::Missing;
 use crate::model::value::settings::GitSettings;
 
 use event::{By, PassEvent, PassJudged, PassVerdict, Route};
@@ -117,7 +118,7 @@ impl Playbook for AuthorAndCritic {
             return Some(Todo::Effect(Effect::RestorePrd));
         }
         if let Some(todo) = work_of(run, iteration) {
-            return Some(todo);
+            return Some(if item_without_sensor(run, iteration).is_some() { Todo::Proceed } else { todo });
         }
         let unguarded = has_items(run) && run.passes().prd.guarded != Some(iteration.number());
         unguarded.then_some(Todo::Effect(Effect::ReadPrd(ReadWhen::AfterWork)))
@@ -144,6 +145,9 @@ impl Playbook for AuthorAndCritic {
                 items::not_ready(run).into_iter().map(Event::from).collect()
             }
             (State::SpawnSubagent, None) => decide_between(run),
+            (State::SpawnSubagent, Some(iteration)) => {
+                item_without_sensor(run, iteration).into_iter().map(Event::from).collect()
+            }
             (State::CheckHalting, Some(iteration)) => decide_pass(run, iteration),
             _ => Vec::new(),
         }
@@ -306,12 +310,10 @@ pub fn due_detour(run: &RunState, iteration: &Iteration) -> Option<Detour> {
     let subject = subject(run, iteration);
     let last = run.passes().routes.iter().rev().find(|route| route.subject == subject)?;
     let Route::Detour(name) = &last.route else { return None };
-    let class = last_signature(run, subject.as_deref())?.class;
-    detour::known(run.loop_file().detours(), class).filter(|known| known.name == *name)
-}
-
-fn last_signature<'a>(run: &'a RunState, subject: Option<&'a str>) -> Option<&'a crate::model::signature::Signature> {
-    run.passes().of(subject).next_back()?.signature.as_ref()
+    let judged = run.passes().of(subject.as_deref()).next_back()?;
+    let class = judged.signature.as_ref()?.class;
+    let known = |of_tool| detour::known(run.loop_file().detours(), class, of_tool).filter(|known| known.name == *name);
+    known(judged.fix.as_ref()).or_else(|| known(None))
 }
 
 fn by(run: &RunState, iteration: &Iteration) -> By {
@@ -447,11 +449,41 @@ fn missing_sensor(run: &RunState) -> Option<RunHalted> {
         Some(iteration) => measure::checks(run, iteration),
         None => run.baseline.probes.keys().map(|probe| (probe.name(), probe.clone())).collect(),
     };
-    checks.iter().find_map(|(name, probe)| match probes(probe).map(|result| &result.end) {
-        Some(ProbeEnd::NotStarted(why)) => {
-            let detail = format!("MISSING_SENSOR: the check `{name}` did not start ({why}); install or correct it");
-            Some(halt(run, ExitStatus::ExitBlocked, StopReason::Escalated, detail))
+    checks.iter().find_map(|(name, probe)| {
+        let result = probes(probe);
+        match result.map(|result| &result.end) {
+            Some(ProbeEnd::NotStarted(why)) => {
+                let install =
+                    result?.missing.as_ref().map_or_else(String::new, |missing| format!(" (`{}`)", missing.install));
+                let detail =
+                    format!("MISSING_SENSOR: the check `{name}` did not start ({why}); install or correct it{install}");
+                Some(halt(run, ExitStatus::ExitBlocked, StopReason::Escalated, detail))
+            }
+            // Before anything is spent. Later it is the work that took it away, and the check that says so.
+            Some(_) if latest.is_none() => result?.missing.as_ref().map(|missing| without(run, name, missing)),
+            _ => None,
         }
-        _ => None,
     })
+}
+
+/// The same for the item's own check, before its author is called.
+fn item_without_sensor(run: &RunState, iteration: &Iteration) -> Option<RunHalted> {
+    let probe = Probe::Item(subject(run, iteration)?);
+    let before = iteration.probe(Phase::Scouted, &probe).filter(|_| iteration.calls.is_empty())?;
+    before.missing.as_ref().map(|missing| without(run, &probe.name(), missing))
+}
+
+/// A check whose program is not there says nothing about the work, whoever starts it.
+fn without(run: &RunState, check: &str, missing: &Missing) -> RunHalted {
+    let Missing { tool, install } = missing;
+    let detail = format!(
+        "MISSING_SENSOR: `{check}` needs `{tool}`, which is not installed: {}, then start again. No agent was called for it",
+        install_words(install)
+    );
+    halt(run, ExitStatus::ExitBlocked, StopReason::Escalated, detail)
+}
+
+/// A command between backquotes; what is none as it is.
+fn install_words(install: &str) -> String {
+    if install.starts_with("install ") { install.to_owned() } else { format!("`{install}`") }
 }

@@ -8,4 +8,5 @@ mod support;
 mod goal;
 mod honest;
 mod ralph;
+mod shapes;
 mod written;

@@ -23,3 +23,4 @@ mod ledger;
 mod micro;
 mod prd;
 mod stuck;
+mod tools;

@@ -99,7 +99,9 @@ pub fn ready_prd(theme: Theme, size: Size) -> Operator {
     let prd = Prd::read(include_bytes!("../../assets/demo/prd/prd.json")).unwrap();
     let mut ready = of_an_author(&text, "/tmp/greet");
     ready.items = Some(Ok(ItemCounts::from(&prd)));
-    ready.inferred = infer(&Clues { makefile: Some("check:\n".to_owned()), ..Clues::default() });
+    let mut clues = Clues::default();
+    clues.keep("Makefile", "check:\n".to_owned());
+    ready.inferred = infer(&clues);
     Operator::before(Screen::Ready(Box::new(ready)), theme, size)
 }
 

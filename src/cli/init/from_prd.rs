@@ -126,7 +126,11 @@ mod tests {
 
     #[test]
     fn a_prd_becomes_a_loop() {
-        let make = infer(&Clues { makefile: Some("check:\n".to_owned()), ..Clues::default() });
+        let make = {
+            let mut clues = Clues::default();
+            clues.keep("Makefile", "check:\n".to_owned());
+            infer(&clues)
+        };
         let prd = prd(8, r#""project": "shop", "description": "Sells things.","#);
         let text = declaration(&prd, "prd.json", &make, USUAL);
         let file = parsed(&text);

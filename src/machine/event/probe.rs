@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::digest::Digest;
 use crate::model::guard::Count;
 use crate::model::signature::Signature;
+use crate::model::tools::{Fix, Missing};
 
 /// A command the engine runs to learn a fact.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -196,6 +197,12 @@ pub struct ProbeResult {
     /// What a failure looks like without places, times and numbers, where failures are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<Signature>,
+    /// What the tool that failed has to mend it, where failures are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix: Option<Fix>,
+    /// The program that it needed and did not find.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Missing>,
     pub millis: u64,
 }
 

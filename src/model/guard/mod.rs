@@ -14,7 +14,7 @@ mod names;
 mod readers;
 mod restore;
 mod set;
-mod shell;
+pub mod shell;
 mod table;
 #[cfg(test)]
 mod tests;

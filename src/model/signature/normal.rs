@@ -4,12 +4,16 @@
 //! Whatever is taken out leaves a mark in angle brackets, so that two different errors do not become equal by
 //! becoming empty.
 
-/// The text in lower case without colours, and its normal form.
-pub fn forms(text: &str) -> (String, String) {
-    let plain = without_escapes(text).replace("\r\n", "\n").replace('\r', "\n").to_lowercase();
-    let lines = plain.lines().map(line).filter(|line| !line.is_empty());
-    let normal = lines.collect::<Vec<_>>().join("\n");
-    (plain, normal)
+/// The text without colours, each line by itself.
+pub fn plain(text: &str) -> String {
+    without_escapes(text).replace("\r\n", "\n").replace('\r', "\n")
+}
+
+/// The normal form of a plain text.
+pub fn normal(plain: &str) -> String {
+    let lower = plain.to_lowercase();
+    let lines = lower.lines().map(line).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Removes ANSI escape sequences; one that does not end takes the rest with it.

@@ -12,6 +12,7 @@ use crate::model::critique::Concern;
 use crate::model::digest::Digest;
 pub use crate::model::prd::ReadWhen;
 use crate::model::signature::Signature;
+use crate::model::tools::Fix;
 
 family! {
     /// What happened to items, passes and routes.
@@ -167,6 +168,9 @@ pub struct PassJudged {
     /// The failure without places, times and numbers; `None`: it cannot be told from others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<Signature>,
+    /// The fix that the tool of the first failed check has for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix: Option<Fix>,
     /// Checks that failed, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,

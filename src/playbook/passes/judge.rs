@@ -56,6 +56,7 @@ pub fn judge(run: &RunState, iteration: &Iteration) -> PassJudged {
         verdict: PassVerdict::Unverified,
         help: true,
         signature: None,
+        fix: None,
         failed: Vec::new(),
         concerns: Vec::new(),
         out_of_scope,
@@ -63,13 +64,13 @@ pub fn judge(run: &RunState, iteration: &Iteration) -> PassJudged {
     };
     if let Some(why) = refused(run, iteration) {
         judged.verdict = PassVerdict::Refused;
-        judged.signature = Some(Signature::of(&why));
+        judged.signature = Some(run.signature_of(&why));
         judged.detail = why;
         return judged;
     }
     if let Some(cut) = &run.cut {
         let why = format!("cut: the budget for {} is used up", cut.exhausted.dimension);
-        judged.signature = Some(Signature::of(&why));
+        judged.signature = Some(run.signature_of(&why));
         judged.detail = why;
         return judged;
     }
@@ -88,7 +89,8 @@ pub fn judge(run: &RunState, iteration: &Iteration) -> PassJudged {
         judged.help = critique.can_further_iteration_help || critique.status == Status::Verified;
     }
     if !failed.is_empty() {
-        judged.signature = failed_as(&failed);
+        judged.signature = failed_as(run, &failed);
+        judged.fix = failed.first().and_then(|(_, result)| result.as_ref()?.fix.clone());
         // A check that fails is always the author's affair, unless the critic sees no way at all.
         judged.detail = cut(&format!("not passed: {}", named(&failed)));
         return judged;
@@ -102,7 +104,7 @@ pub fn judge(run: &RunState, iteration: &Iteration) -> PassJudged {
     judged.detail = cut(critique.reason.trim());
     match critique.status {
         Status::Blocked => judged.verdict = PassVerdict::Blocked,
-        Status::Unverified => judged.signature = concerned_as(critique),
+        Status::Unverified => judged.signature = concerned_as(run, critique),
         Status::Verified => {
             let unproven = critique.judged.iter().find(|judgement| {
                 judgement.met && judgement.artifact.as_ref().is_some_and(|path| !links.contains_key(path))
@@ -113,7 +115,7 @@ pub fn judge(run: &RunState, iteration: &Iteration) -> PassJudged {
                         "criterion {} is judged met, but its artifact does not exist",
                         judgement.criterion
                     ));
-                    judged.signature = Some(Signature::of(&judged.detail));
+                    judged.signature = Some(run.signature_of(&judged.detail));
                 }
                 None => judged.verdict = PassVerdict::Verified,
             }
@@ -134,24 +136,24 @@ fn out_of_scope(run: &RunState, iteration: &Iteration, item: &str) -> Vec<String
 }
 
 /// The first failing check tells one failure from another; one that printed nothing is known by its name.
-fn failed_as(failed: &[(String, Option<&ProbeResult>)]) -> Option<Signature> {
+fn failed_as(run: &RunState, failed: &[(String, Option<&ProbeResult>)]) -> Option<Signature> {
     let (name, result) = failed.first()?;
     let signature = result.and_then(|result| result.signature.clone());
     signature.filter(|signature| !signature.hash.is_empty()).or_else(|| {
         let end = result.map(|result| result.end.describe()).unwrap_or_default();
-        Some(Signature::of(&format!("{name} {end}")))
+        Some(run.signature_of(&format!("{name} {end}")))
     })
 }
 
 /// What matters of the concerns, without their lines.
-fn concerned_as(critique: &Critique) -> Option<Signature> {
+fn concerned_as(run: &RunState, critique: &Critique) -> Option<Signature> {
     let grave = critique.concerns.iter().filter(|concern| concern.severity != Severity::Low);
     let mut words: Vec<String> = grave.map(|concern| concern.description.trim().to_lowercase()).collect();
     if words.is_empty() {
         words = critique.concerns.iter().map(|concern| concern.description.trim().to_lowercase()).collect();
     }
     words.sort();
-    (!words.is_empty()).then(|| Signature::of(&words.join("\n")))
+    (!words.is_empty()).then(|| run.signature_of(&words.join("\n")))
 }
 
 fn named(failed: &[(String, Option<&ProbeResult>)]) -> String {

@@ -5,6 +5,7 @@ use crate::machine::run::RunState;
 use crate::model::decision::{MAX_DECISIONS, Request};
 use crate::model::detour;
 use crate::model::signature::Class;
+use crate::model::tools::Fix;
 use crate::playbook::micro::{CriticVerdict, Kernel, Next, Pass};
 use crate::playbook::passes::event::{By, PassJudged, PassVerdict, Route, RouteDecided};
 use crate::playbook::passes::state::{self as passes, Standing, standing};
@@ -49,7 +50,7 @@ pub fn route(run: &RunState, judged: &PassJudged) -> RouteDecided {
         Next::AdvanceWithConcerns => (Route::AdvanceWithWarnings, judged.detail.clone()),
         Next::Escalate if judged.verdict == PassVerdict::Blocked => (Route::Escalate, judged.detail.clone()),
         Next::Escalate => (Route::Escalate, format!("{signature} again, after every detour that is allowed")),
-        Next::Detour(class) => match detour::known(run.loop_file().detours(), class) {
+        Next::Detour(class) => match detour::known(run.loop_file().detours(), class, untried(run, judged)) {
             Some(known) => (Route::Detour(known.name), format!("{signature} twice in a row")),
             None => (Route::Escalate, format!("{signature} twice in a row, and no fix for it is known")),
         },
@@ -63,6 +64,20 @@ pub fn route(run: &RunState, judged: &PassJudged) -> RouteDecided {
         pass: u32::try_from(kernel.authored()).unwrap_or(u32::MAX),
         limit: run.loop_file().pass_limit(),
     }
+}
+
+/// The fix of the failing tool, unless it has been tried since a person last spoke: then it does not help.
+fn untried<'a>(run: &RunState, judged: &'a PassJudged) -> Option<&'a Fix> {
+    let subject = judged.subject.as_deref();
+    let after = match standing(run, subject) {
+        Standing::Open { after } => after,
+        Standing::Asked | Standing::Skipped => None,
+    };
+    let fix = judged.fix.as_ref()?;
+    let is_it = |route: &&RouteDecided| matches!(&route.route, Route::Detour(name) if *name == fix.name);
+    let mut routes = run.passes().routes.iter().filter(|route| route.subject.as_deref() == subject).filter(is_it);
+    let tried = routes.any(|route| after.is_none_or(|after| route.iteration > after));
+    (!tried).then_some(fix)
 }
 
 /// Asks a person how to go on; `None`: the run has asked too often already.

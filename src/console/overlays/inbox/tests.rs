@@ -128,6 +128,8 @@ fn failed_check(id: DecisionId) -> DecisionSettled {
         complaints: None,
         steady_sha256: None,
         signature: None,
+        fix: None,
+        missing: None,
         millis: 3_200,
     };
     DecisionSettled { id, closed: false, check: Some(check), detail: "exit 1".to_owned() }

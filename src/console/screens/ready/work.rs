@@ -44,8 +44,14 @@ mod tests {
     use crate::console::theme::Theme;
     use crate::model::loop_file;
     use crate::model::prd::Prd;
-    use crate::model::project_check::{Clues, infer};
+    use crate::model::project_check::{Clues, Inferred, infer};
     use crate::model::ready_line::ItemCounts;
+
+    fn suggested(file: &str, text: &str) -> Vec<Inferred> {
+        let mut clues = Clues::default();
+        clues.keep(file, text.to_owned());
+        infer(&clues)
+    }
 
     fn drawn(ready: &Ready) -> String {
         screen(80, 40, |frame| ready.view(frame, frame.area(), &Theme::plain()))
@@ -67,10 +73,10 @@ mod tests {
         for part in ["prd.json: 3 items, 1 pass", "next: A one", "3 attempts each", "declared, runs after every item"] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        ready.inferred = infer(&Clues { makefile: Some("check:\n".into()), ..Clues::default() });
+        ready.inferred = suggested("Makefile", "check:\n");
         let text = drawn(&ready);
         assert!(text.contains("inferred from Makefile, runs after every item"), "{text}");
-        ready.inferred = infer(&Clues { cargo: true, ..Clues::default() });
+        ready.inferred = suggested("Cargo.toml", "");
         assert!(drawn(&ready).contains("declared, runs after every item"));
     }
 

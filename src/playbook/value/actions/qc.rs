@@ -360,7 +360,7 @@ pub fn after_run(verification: &Verification, result: &ProbeResult, step: u32) -
     }
     after.status = VerificationStatus::Failed;
     let excerpt = clipped(result.last_line.as_deref().unwrap_or_default(), MAX_EXCERPT);
-    let signature = Signature::of(&format!("{} {excerpt}", result.end.describe()));
+    let signature = Signature::by_phrases(&format!("{} {excerpt}", result.end.describe()));
     let signature = signature.to_string();
     after.failures.push(Failure { step, end: result.end.describe(), excerpt, output: result.output, signature });
     let surplus = after.failures.len().saturating_sub(MAX_FAILURES);
