@@ -16,8 +16,8 @@ use crate::model::rung::{self, Rung};
 
 use super::call::{CallState, CallSummary, LeftOver, MAX_DENIED, MAX_DENIED_IN_A_ROW};
 use super::event::{
-    BackpressureSeen, BudgetCut, Event, FIRST_WITH_CONTINUATIONS, FIRST_WITH_RECOVERY, FIRST_WITH_REPLAYS, MemoryFound,
-    NorthstarRead, Phase, Probe, ProbeResult, RateLeft, RunHalted, RunStarted,
+    BackpressureSeen, BudgetCut, Event, FIRST_WITH_CONTINUATIONS, FIRST_WITH_COUNTED_TRIES, FIRST_WITH_RECOVERY,
+    FIRST_WITH_REPLAYS, MemoryFound, NorthstarRead, Phase, Probe, ProbeResult, RateLeft, RunHalted, RunStarted,
 };
 use super::iteration::{Iteration, call_key};
 use super::ledger::Ledger;
@@ -273,6 +273,11 @@ impl RunState {
     /// Did it begin when a limit was the end of what it cut?
     pub fn began_before_continuations(&self) -> bool {
         self.started.reducer_version < FIRST_WITH_CONTINUATIONS
+    }
+
+    /// Did it begin when detours came on top of the tries, and reports could be refused without end?
+    pub fn began_before_counted_tries(&self) -> bool {
+        self.started.reducer_version < FIRST_WITH_COUNTED_TRIES
     }
 
     pub fn budget(&self) -> &Effective {

@@ -44,6 +44,8 @@ pub(super) enum Ended {
     TooLong,
     /// Its report was in and it did not stop.
     Reported,
+    /// Its report could not be taken, as often as it may be handed in.
+    Refused,
 }
 
 /// What happened while a turn was attended.
@@ -208,6 +210,10 @@ impl Watched<'_> {
         }
         if cx.state().operator.quit().is_some() {
             self.end(Ended::Stopped);
+            return;
+        }
+        if cx.call().is_ok_and(|call| call.refused.is_over()) {
+            self.end(Ended::Refused);
             return;
         }
         open.passed = open.passed_a_limit(cx);

@@ -2,13 +2,15 @@
 //!
 //! The session is the author, the rule the critic. A session that changes nothing is a success.
 
+use std::collections::BTreeSet;
+
 use crate::machine::event::AgentEnd;
 use crate::machine::run::RunState;
 use crate::machine::todo::Todo;
 use crate::model::purpose::Purpose;
 use crate::model::value::tools::Structured;
 use crate::model::value::{Task, TaskStatus};
-use crate::playbook::micro::{CriticVerdict, Kernel, Next};
+use crate::playbook::micro::{CriticVerdict, Detours, Kernel, Next};
 use crate::playbook::value::state::OpenStep;
 
 use super::{Move, fail, how_it_ended, list, need, pass};
@@ -26,7 +28,8 @@ pub(super) fn script(run: &RunState, step: &OpenStep, purpose: Purpose) -> Move 
     {
         *latest = CriticVerdict::Verified;
     }
-    let kernel = Kernel { limit: PASSES, passes: verdicts.into_iter().map(Into::into).collect() };
+    let passes = verdicts.into_iter().map(Into::into).collect();
+    let kernel = Kernel { limit: PASSES, passes, detours: Detours::Known(BTreeSet::new()) };
     match kernel.next() {
         Next::Author => need(Todo::call(purpose)),
         Next::Verified => {
