@@ -14,7 +14,7 @@ use crate::model::prd::{self, Change, Prd};
 use crate::model::secret::Scope;
 use crate::playbook::passes::event::{ItemSeen, ItemSettled, PassVerdict, PrdRead};
 use crate::playbook::passes::{measure, state as passes};
-use crate::workspace::document;
+use crate::workspace::{document, plain};
 
 use super::confine::protected;
 use super::context::Context;
@@ -70,7 +70,22 @@ pub(super) async fn read_prd(cx: &mut Context<'_>, when: ReadWhen) -> Result<(),
     if when == ReadWhen::Between {
         ledger::begin(cx)?;
     }
-    cx.record(read).await
+    let place = place(cx).filter(|_| when == ReadWhen::Between);
+    cx.record(PrdRead { place, ..read }).await
+}
+
+/// Which folders the file lies in, by what they are. `None`: it is a link, or has another name besides.
+fn place(cx: &Context<'_>) -> Option<String> {
+    let path = prd_path(cx);
+    let stat = |path: &str| plain::stat(cx.workspace(), path).ok().flatten();
+    if stat(&path).is_some_and(|file| !plain::is_file(&file) || file.st_nlink != 1) {
+        return None;
+    }
+    let folders = path.match_indices('/').map(|(end, _)| {
+        let folder = stat(&path[..end])?;
+        Some(format!("{}:{}", folder.st_dev, folder.st_ino))
+    });
+    folders.collect::<Option<Vec<_>>>().map(|folders| folders.join("/"))
 }
 
 fn read_from_people(cx: &Context<'_>, when: ReadWhen) -> Result<PrdRead, EngineError> {
@@ -103,7 +118,8 @@ fn read_after_work(cx: &Context<'_>) -> Result<PrdRead, EngineError> {
         return Ok(unchanged(when));
     }
     let usable = usable_prd(cx);
-    if cx.sandbox().seals() {
+    let sealed = cx.sandbox().seals() && known.place.is_some() && known.place == place(cx);
+    if sealed {
         return match usable {
             Ok((prd, items)) => Ok(PrdRead { by_hand: true, ..as_read(cx, when, &prd, items)? }),
             Err(problem) => Ok(PrdRead { problem: Some(problem), ..unchanged(when) }),
@@ -279,6 +295,7 @@ fn unchanged(when: ReadWhen) -> PrdRead {
         touched: Vec::new(),
         theirs: None,
         by_hand: false,
+        place: None,
     }
 }
 

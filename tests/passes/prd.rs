@@ -209,7 +209,7 @@ fn an_attempt_that_is_cut_counts() {
     let case = Case::prd(&["A"]).turns("author", Some("A"), None, json!(busy));
     let case = case.declare("budget", json!({"max_iterations": 9, "max_tool_calls_per_iteration": 80}));
     let ran = case.run().waits();
-    assert_eq!(ran.verdicts(), ["UNVERIFIED", "UNVERIFIED"]);
+    assert_eq!(ran.verdicts(), ["UNVERIFIED", "UNVERIFIED", "UNVERIFIED"]);
     assert_eq!(ran.asked(), [(1, "stuck".to_owned(), "A".to_owned())]);
     assert!(ran.text("loop/log.txt").contains("cut: the budget for"), "{}", ran.text("loop/log.txt"));
 }

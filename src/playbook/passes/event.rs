@@ -110,6 +110,10 @@ pub struct PrdRead {
     /// Neither agents nor checks could write the file meanwhile: what it says now is a person's word, verdicts too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_hand: bool,
+    /// Which folders the file lies in, by what they are and not by their names: an agent may move them. `None`: it can
+    /// be reached by another way as well, so that sealing it is not enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
 }
 
 /// The one item that the next iteration works on.
