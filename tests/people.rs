@@ -159,7 +159,12 @@ fn a_word_that_was_not_answered_waits_for_the_next_call() {
     then(&mut state, SteerQueued { number: 1, text: "Mind the tests.".into(), by: "ada".into() }, 1).unwrap();
     then(&mut state, SteerDelivered { numbers: vec![1], call: key.clone() }, 1).unwrap();
     assert_eq!(state.operator.queued().count(), 0);
-    then(&mut state, AgentFinished { call: key, role, end: AgentEnd::Cut("time".into()), handover: None }, 1).unwrap();
+    then(
+        &mut state,
+        AgentFinished { call: key, role, end: AgentEnd::Cut("time".into()), handover: None, moved: None },
+        1,
+    )
+    .unwrap();
     assert_eq!(state.operator.steers[0].status, SteerStatus::Queued);
 }
 

@@ -39,7 +39,7 @@ use super::error::CallError;
 use super::message::Usage;
 use super::program::{Finished, Task};
 
-pub use report::fenced_report;
+pub use report::{fenced_report, unreadable_report};
 
 /// What to start for one turn.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -93,7 +93,7 @@ fn answer(request: &Request, options: &Options, document: Option<&str>) -> Resul
         ("acknowledge", _) => Answer::Acknowledge,
         ("retry", Request::Stuck { .. }) if !rest.is_empty() => Answer::Text(rest),
         ("retry", _) => Answer::Retry,
-        ("skip", Request::Stuck { subject: Some(_), .. }) if rest.is_empty() => Answer::Skip,
+        ("skip", Request::Stuck { .. }) if rest.is_empty() => Answer::Skip,
         ("split", Request::Stuck { subject: Some(_), .. }) if rest.is_empty() => Answer::Split,
         (_, Request::Stuck { .. }) if !whole.is_empty() => Answer::Text(whole),
         ("revise", _) => Answer::Revise(rest),

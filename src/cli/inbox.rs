@@ -161,6 +161,6 @@ pub fn how(request: &Request) -> &'static str {
         Request::Tampering { .. } => "accept | reject | quit",
         Request::SpendLimit { .. } => "retry | quit",
         Request::Stuck { subject: Some(_), .. } => "retry | 'a hint' | split (once the file is edited) | skip | quit",
-        Request::Stuck { subject: None, .. } => "retry | 'a hint' | quit",
+        Request::Stuck { subject: None, .. } => "retry | 'a hint' | skip (leave it as it is) | quit",
     }
 }

@@ -6,6 +6,7 @@ use crate::machine::event::Signal;
 use crate::machine::guards;
 use crate::machine::halt::ended_at;
 use crate::machine::integrity;
+use crate::machine::remarks;
 use crate::machine::run::RunState;
 use crate::machine::words;
 use crate::model::stop::{ExitStatus, StopReason};
@@ -61,6 +62,7 @@ pub fn summary(state: &RunState) -> Vec<String> {
         lines.push(format!("  not proven: {}", guards::DOES_NOT_PROVE));
     }
     lines.extend(judges(state).into_iter().map(|line| format!("  {line}")));
+    lines.extend(remarks::of(state).iter().map(|remark| format!("  note: {}", text::safe(remark))));
     let spent = &state.spent;
     let cost = match (spent.cost_usd, spent.requests) {
         (_, 0) => String::new(),

@@ -39,6 +39,7 @@ pub async fn met(
     };
     let workspace = canonical_workspace(workspace)?;
     // Green by judges that an earlier run changed and nobody accepted is not met: a run judges by the earlier ones.
+    unaccepted::settle_killed(root, &workspace)?;
     if !unaccepted::load(root, &workspace)?.is_empty() {
         return Ok(None);
     }

@@ -20,7 +20,7 @@ use super::context::Context;
 use super::conversation::{self, Messages};
 use super::error::EngineError;
 use super::trees::Trees;
-use super::{asking, handover, opening, program, tools, value, waiting};
+use super::{asking, git, handover, opening, program, tools, value, waiting};
 
 /// The agents, and what is remembered of the open call.
 pub(super) struct Calls {
@@ -29,11 +29,13 @@ pub(super) struct Calls {
     messages: Messages,
     /// Decisions whose answer an agent program got from this engine: leave to act once is given once.
     handed_out: BTreeSet<DecisionId>,
+    /// Where the repository was when the open call began; unknown after a resume in the middle of one.
+    head: Option<String>,
 }
 
 impl Calls {
     pub fn new(agents: Agents) -> Self {
-        Self { agents, messages: Messages::new(), handed_out: BTreeSet::new() }
+        Self { agents, messages: Messages::new(), handed_out: BTreeSet::new(), head: None }
     }
 
     pub async fn start(
@@ -44,6 +46,7 @@ impl Calls {
         subject: Option<String>,
     ) -> Result<(), EngineError> {
         self.messages.clear();
+        self.head = git::head(cx.workspace());
         start(cx, &self.agents, purpose, paraphrase, subject).await
     }
 
@@ -55,12 +58,12 @@ impl Calls {
             CallTodo::ReturnResults => return_results(cx).await,
             CallTodo::Remind(why) => remind(cx, why).await,
             CallTodo::Escalate(problem) => tools::escalate(cx, problem).await,
-            CallTodo::AskHandover(reason) => handover::ask(cx, trees, reason).await,
+            CallTodo::AskHandover(reason) => handover::ask(cx, trees, reason, self.head.as_deref()).await,
             CallTodo::HandOver(reason) => {
                 self.messages.clear();
                 handover::hand_over(cx, trees, reason).await
             }
-            CallTodo::End(end) => handover::end(cx, trees, end).await,
+            CallTodo::End(end) => handover::end(cx, trees, end, self.head.as_deref()).await,
         }
     }
 

@@ -24,6 +24,7 @@ use crate::machine::event::{GitFacts, GitFinished, GitIntended, GitOperation, It
 use crate::machine::run::RunState;
 use crate::model::value::settings::{GitMode, GitSettings};
 use crate::tool::sandbox::Sandbox;
+use crate::workspace::plain;
 
 use self::change::{Done, Span, Work};
 use self::effective::Effective;
@@ -37,6 +38,19 @@ use super::evidence_files::EvidenceFiles;
 
 /// A stop came first.
 pub(super) struct Stopped;
+
+/// Longer texts name no branch.
+const MAX_HEAD: usize = 1_000;
+
+/// Where the repository at the workspace is: its branch, or a commit; `None`: there is none that is looked at so.
+pub(super) fn head(workspace: &Path) -> Option<String> {
+    let file = plain::read(workspace, ".git/HEAD", MAX_HEAD).ok().flatten()?;
+    let text = String::from_utf8_lossy(&file.bytes).trim().to_owned();
+    Some(match text.strip_prefix("ref: ") {
+        Some(branch) => branch.strip_prefix("refs/heads/").unwrap_or(branch).to_owned(),
+        None => format!("commit {}", text.chars().take(12).collect::<String>()),
+    })
+}
 
 /// Everything an operation needs to know, apart from the run that goes on meanwhile.
 struct Job {

@@ -12,7 +12,7 @@ use crate::agent::message::has_open_server_tool;
 use crate::journal;
 use crate::machine::call::CallTodo;
 use crate::machine::event::{AgentEnd, AgentFinished, ConversationExtended, ConversationHandedOver};
-use crate::machine::event::{ExtendedBecause, HandoverReason};
+use crate::machine::event::{ExtendedBecause, HandoverReason, Moved};
 use crate::machine::handover;
 use crate::model::digest::Digest;
 
@@ -20,6 +20,7 @@ use super::calls;
 use super::context::Context;
 use super::error::EngineError;
 use super::excerpt::cut_in_the_middle;
+use super::git;
 use super::trees::Trees;
 
 /// The most that is handed on of a summary, of the last words, and of what was changed.
@@ -35,7 +36,12 @@ done; what is still open, and what you were about to do next; which files you to
 failed, and how it failed.";
 
 /// Asks for a summary, together with the results that are due.
-pub(super) async fn ask(cx: &mut Context<'_>, trees: &mut Trees, reason: HandoverReason) -> Result<(), EngineError> {
+pub(super) async fn ask(
+    cx: &mut Context<'_>,
+    trees: &mut Trees,
+    reason: HandoverReason,
+    head: Option<&str>,
+) -> Result<(), EngineError> {
     let call = cx.call()?;
     let key = call.started.call.clone();
     let text = format!("{}{}: {ASK}", reason.describe()[..1].to_uppercase(), &reason.describe()[1..]);
@@ -43,7 +49,7 @@ pub(super) async fn ask(cx: &mut Context<'_>, trees: &mut Trees, reason: Handove
     // While the server's own tool is open, nothing of ours may stand beside the results.
     if reply.is_some_and(|message| has_open_server_tool(&String::from_utf8_lossy(&message))) {
         return match handover::after(call, reason) {
-            CallTodo::End(end) => self::end(cx, trees, end).await,
+            CallTodo::End(end) => self::end(cx, trees, end, head).await,
             _ => hand_over(cx, trees, reason).await,
         };
     }
@@ -76,7 +82,13 @@ pub(super) async fn hand_over(
 }
 
 /// The end of the call. Where it was cut, the next call for the same work is told how far it came.
-pub(super) async fn end(cx: &mut Context<'_>, trees: &mut Trees, end: AgentEnd) -> Result<(), EngineError> {
+/// `head`: where the repository was when it began.
+pub(super) async fn end(
+    cx: &mut Context<'_>,
+    trees: &mut Trees,
+    end: AgentEnd,
+    head: Option<&str>,
+) -> Result<(), EngineError> {
     let cut = match &end {
         AgentEnd::Cut(why) => Some(why.clone()),
         AgentEnd::Failed { class, message } if matches!(class.as_str(), "context_full" | "too_large") => {
@@ -93,8 +105,10 @@ pub(super) async fn end(cx: &mut Context<'_>, trees: &mut Trees, end: AgentEnd) 
         }
         None => None,
     };
+    let now = || git::head(cx.workspace()).unwrap_or_else(|| "no repository at all".to_owned());
+    let moved = head.map(|from| Moved { from: from.to_owned(), to: now() }).filter(|moved| moved.from != moved.to);
     let call = cx.call()?;
-    cx.record(AgentFinished { call: call.started.call.clone(), role: call.role(), end, handover }).await
+    cx.record(AgentFinished { call: call.started.call.clone(), role: call.role(), end, handover, moved }).await
 }
 
 /// What an earlier call left, for the first message of the next one.

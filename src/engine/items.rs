@@ -14,7 +14,7 @@ use crate::model::prd::{self, Change, Prd};
 use crate::model::secret::Scope;
 use crate::playbook::passes::event::{ItemSeen, ItemSettled, PassVerdict, PrdRead};
 use crate::playbook::passes::{measure, state as passes};
-use crate::workspace::document;
+use crate::workspace::{document, plain};
 
 use super::confine::protected;
 use super::context::Context;
@@ -70,7 +70,22 @@ pub(super) async fn read_prd(cx: &mut Context<'_>, when: ReadWhen) -> Result<(),
     if when == ReadWhen::Between {
         ledger::begin(cx)?;
     }
-    cx.record(read).await
+    let place = place(cx).filter(|_| when == ReadWhen::Between);
+    cx.record(PrdRead { place, ..read }).await
+}
+
+/// Which folders the file lies in, by what they are. `None`: it is a link, or has another name besides.
+fn place(cx: &Context<'_>) -> Option<String> {
+    let path = prd_path(cx);
+    let stat = |path: &str| plain::stat(cx.workspace(), path).ok().flatten();
+    if stat(&path).is_some_and(|file| !plain::is_file(&file) || file.st_nlink != 1) {
+        return None;
+    }
+    let folders = path.match_indices('/').map(|(end, _)| {
+        let folder = stat(&path[..end])?;
+        Some(format!("{}:{}", folder.st_dev, folder.st_ino))
+    });
+    folders.collect::<Option<Vec<_>>>().map(|folders| folders.join("/"))
 }
 
 fn read_from_people(cx: &Context<'_>, when: ReadWhen) -> Result<PrdRead, EngineError> {
@@ -93,8 +108,8 @@ fn as_read(cx: &Context<'_>, when: ReadWhen, prd: &Prd, items: Vec<ItemSeen>) ->
     })
 }
 
-/// After an agent worked. Where the file is sealed only people can have changed it: their words hold, but what passes
-/// is still not for anybody else to say. Where it is not, nothing of it is believed.
+/// After an agent worked. Where the file is sealed only people can have changed it: what they say holds, verdicts too.
+/// Where it is not, nothing of it is believed.
 fn read_after_work(cx: &Context<'_>) -> Result<PrdRead, EngineError> {
     let when = ReadWhen::AfterWork;
     let known = &cx.state().passes().prd;
@@ -102,29 +117,21 @@ fn read_after_work(cx: &Context<'_>) -> Result<PrdRead, EngineError> {
     if matches!(&now, Ok(Some(bytes)) if Some(Digest::of(bytes)) == known.text) {
         return Ok(unchanged(when));
     }
-    let sealed = cx.sandbox().seals();
     let usable = usable_prd(cx);
-    if let (true, Err(problem)) = (sealed, &usable) {
-        return Ok(PrdRead { problem: Some(problem.clone()), ..unchanged(when) });
+    let sealed = cx.sandbox().seals() && known.place.is_some() && known.place == place(cx);
+    if sealed {
+        return match usable {
+            Ok((prd, items)) => Ok(PrdRead { by_hand: true, ..as_read(cx, when, &prd, items)? }),
+            Err(problem) => Ok(PrdRead { problem: Some(problem), ..unchanged(when) }),
+        };
     }
     let theirs = Some(keep(cx, &now.ok().flatten().unwrap_or_default())?);
     let believed = believed_prd(cx)?;
-    let touched = usable
-        .as_ref()
-        .map_or_else(|_| vec!["the file itself".to_owned()], |(prd, _)| touched(&believed, prd, !sealed));
-    match usable {
-        Ok((prd, items)) if sealed && touched.is_empty() => as_read(cx, when, &prd, items),
-        Ok((prd, _)) if sealed => {
-            let prd = with_verdicts_of(&prd, &believed).unwrap_or(believed);
-            let items = passes::seen(&prd).map_err(EngineError::Internal)?;
-            Ok(PrdRead { theirs, touched, ..as_read(cx, when, &prd, items)? })
-        }
-        Ok(_) | Err(_) => {
-            let items = passes::seen(&believed).map_err(EngineError::Internal)?;
-            let touched = if touched.is_empty() { vec!["its words".to_owned()] } else { touched };
-            Ok(PrdRead { theirs, touched, ..as_read(cx, when, &believed, items)? })
-        }
-    }
+    let touched =
+        usable.as_ref().map_or_else(|_| vec!["the file itself".to_owned()], |(prd, _)| touched(&believed, prd));
+    let items = passes::seen(&believed).map_err(EngineError::Internal)?;
+    let touched = if touched.is_empty() { vec!["its words".to_owned()] } else { touched };
+    Ok(PrdRead { theirs, touched, ..as_read(cx, when, &believed, items)? })
 }
 
 /// Keeps what was found, without what must stay secret.
@@ -287,29 +294,17 @@ fn unchanged(when: ReadWhen) -> PrdRead {
         problem: None,
         touched: Vec::new(),
         theirs: None,
+        by_hand: false,
+        place: None,
     }
 }
 
-/// Items of which something was said that is not for anybody else to say: verdicts and, where an agent may have said it,
-/// what is asked for and which items there are.
-fn touched(believed: &Prd, now: &Prd, by_agent: bool) -> Vec<String> {
+/// Items of which something was said that is not for an agent to say: verdicts, what is asked for, which items there are.
+fn touched(believed: &Prd, now: &Prd) -> Vec<String> {
     let changed = now.items().iter().filter(|item| match believed.item(&item.id) {
-        Some(known) => known.passes != item.passes || (by_agent && !known.asks_the_same(item)),
-        None => item.passes || by_agent,
+        Some(known) => known.passes != item.passes || !known.asks_the_same(item),
+        None => true,
     });
-    let gone = believed.items().iter().filter(|item| (item.passes || by_agent) && now.item(&item.id).is_none());
+    let gone = believed.items().iter().filter(|item| now.item(&item.id).is_none());
     changed.chain(gone).map(|item| item.id.clone()).collect()
-}
-
-/// Their words with the verdicts that are known; `None` where that cannot be had.
-fn with_verdicts_of(theirs: &Prd, believed: &Prd) -> Option<Prd> {
-    let mut prd = theirs.clone();
-    for item in theirs.items() {
-        let passes = believed.item(&item.id).is_some_and(|known| known.passes);
-        if passes != item.passes {
-            let text = prd.with_item(&item.id, &Change { passes: Some(passes), note: None }).ok()?;
-            prd = Prd::read(text.as_bytes()).ok()?;
-        }
-    }
-    Some(prd)
 }

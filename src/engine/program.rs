@@ -87,6 +87,11 @@ async fn take(
             let finished = Finished { text, usage: open.usage, cost_usd: open.cost, ..Finished::default() };
             return close::reply(cx, program, attempt, finished).await;
         }
+        (Some(Ended::Refused), _) => {
+            let text = "(ended after its report could not be taken)".to_owned();
+            let finished = Finished { text, usage: open.usage, cost_usd: open.cost, ..Finished::default() };
+            return close::reply(cx, program, attempt, finished).await;
+        }
         (Some(Ended::Silent | Ended::Reported), _) => {
             fault(ProgramFault::Silent, format!("nothing for {} s", program.silence.as_secs()))
         }

@@ -122,6 +122,7 @@ impl Session {
         }
         let claim = Claim::take(root, &workspace)?;
         root.clear_unborn();
+        unaccepted::settle_killed(root, &workspace)?;
         write_northstar(&workspace, &declaration)?;
         let patience = attendance.patience(&declaration.file);
         let in_force = attendance.sandbox(&declaration.file)?;

@@ -127,7 +127,10 @@ fn consider(cx: &Context<'_>, tool_use: &ToolUse) -> Result<(ToolIntended, Manne
         effect: effect_name(effect).to_owned(),
         rule: permission.rule().to_owned(),
     };
-    let manner = if tool_use.malformed {
+    let manner = if tool_use.malformed && is_report && call.is_program() {
+        let why = input.as_str().unwrap_or("the report is no JSON object").to_owned();
+        Manner::Close(vec![refusal(cx, &intended, &re_ask(cx, report_tool, why)?)?])
+    } else if tool_use.malformed {
         // The documented form: what it wrote, as data. The stored reply has that in the input's place already.
         Manner::Close(vec![refusal(cx, &intended, &input.to_string())?])
     } else if input.to_string().len() > MAX_INPUT {
@@ -349,13 +352,24 @@ fn take_report(
     }
     let report = match tool.map_or_else(|| Err("there is no such tool".to_owned()), |tool| admit(cx, tool, input)) {
         Ok(report) => report,
-        Err(why) => return Ok(vec![refusal(cx, intended, &why)?]),
+        Err(why) => return Ok(vec![refusal(cx, intended, &re_ask(cx, tool, why)?)?]),
     };
     let links = resolve(cx, &report)?;
     let sha256 = Digest::of(document::report(&report).as_bytes());
     let text = if report.ends_call() { "Report accepted." } else { "Accepted." };
     let accepted = ReportAccepted { call: call.clone(), id: id.clone(), report, links, sha256 };
     Ok(vec![accepted.into(), closed(cx, call, id, ToolOutcomeKind::Done, text)?])
+}
+
+/// What is wrong with a report, and that it is asked for only once more, where that is so.
+pub(super) fn re_ask(cx: &Context<'_>, tool: Option<Tool>, why: String) -> Result<String, EngineError> {
+    let call = cx.call()?;
+    let closes = tool.is_some() && tool == call.closing_tool();
+    Ok(if closes && call.refused.is_last() {
+        format!("{why}\nHand it in once more, with that mended. If it cannot be taken then either, your part is over.")
+    } else {
+        why
+    })
 }
 
 /// Reads what a structured tool was given, and asks the guardrails. The error goes back to the agent.

@@ -13,6 +13,7 @@ use crate::journal;
 use crate::machine::event::{ArtifactsCollected, ArtifactsPartial, Change, ChangeKind, TreePurpose, TreeTaken};
 use crate::model::canonical;
 use crate::model::digest::Digest;
+use crate::workspace;
 use crate::workspace::tree::{self, FileState, Pace, TreeCache, TreeSnapshot};
 
 use super::checks;
@@ -52,7 +53,7 @@ impl Trees {
     ) -> Result<Option<(TreeSnapshot, Digest)>, EngineError> {
         let workspace = cx.workspace().to_owned();
         let cache = self.cache.take();
-        let excluded = ours::excluded(cx.state());
+        let excluded = not_ours_to_judge(cx);
         let token = CancellationToken::new();
         let (stop, hurry) = (token.clone(), Instant::now() + cx.recorder.total_time_left().max(LEAST_TIME));
         // Hashing a large tree must not hold up the watch for stop signals.
@@ -124,7 +125,11 @@ impl Trees {
         if purpose == TreePurpose::Baseline {
             guards::keep(cx, &snapshot);
         }
-        cx.record(TreeTaken { purpose, tree: digest, files: snapshot.files.len() as u64, drifted }).await
+        let (changed, held) = match purpose {
+            TreePurpose::AfterReview => (changed_in_review(cx, &snapshot)?, cx.sandbox().holds_read_only()),
+            _ => (Vec::new(), false),
+        };
+        cx.record(TreeTaken { purpose, tree: digest, files: snapshot.files.len() as u64, drifted, changed, held }).await
     }
 
     pub async fn collect(&mut self, cx: &mut Context<'_>, mended: &mut Vec<String>) -> Result<(), EngineError> {
@@ -196,7 +201,7 @@ impl Trees {
             None => TreeSnapshot::default(),
         };
         let (workspace, cache, deadline) = (cx.workspace().to_owned(), self.cache.take(), Instant::now() + LAST_LOOK);
-        let excluded = ours::excluded(cx.state());
+        let excluded = not_ours_to_judge(cx);
         let taken = tokio::task::spawn_blocking(move || {
             let pace = || if Instant::now() > deadline { Pace::Stop } else { Pace::Walk };
             let excluded: Vec<&str> = excluded.iter().map(String::as_str).collect();
@@ -223,12 +228,27 @@ impl Trees {
     }
 }
 
+/// What no tree holds: what the engine writes by its own names, and where its own output goes (`> nightloop.log`).
+fn not_ours_to_judge(cx: &Context<'_>) -> Vec<String> {
+    let mut excluded = ours::excluded(cx.state());
+    excluded.extend(workspace::own_output(cx.workspace()));
+    excluded
+}
+
 /// As the journal has it. What a check may write is its own.
 fn listed_changes(cx: &Context<'_>, before: &TreeSnapshot, after: &TreeSnapshot) -> Result<Listed, EngineError> {
     let outputs = checks::outputs(cx);
     let changes = tree::diff(before, after).into_iter().filter(|change| !outputs.is_match(&change.path));
     let state = cx.state();
     listed::of(cx.blobs(), changes.map(change).collect(), &|path| state.playbook().watches(state, path))
+}
+
+/// Files that are not as they were before the critic, the first few.
+fn changed_in_review(cx: &Context<'_>, now: &TreeSnapshot) -> Result<Vec<String>, EngineError> {
+    let before = cx.state().current.as_ref().and_then(|iteration| iteration.review_trees.0);
+    let Some(before) = before else { return Ok(Vec::new()) };
+    let before = load(cx.blobs(), &before)?;
+    Ok(tree::diff(&before, now).into_iter().map(|change| change.path).take(MAX_DRIFTED).collect())
 }
 
 /// Files that are not as they were collected, the first few.

@@ -9,17 +9,20 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::journal;
+use crate::evidence::ours;
+use crate::journal::{self, RunDir, RunLock};
 use crate::machine::guards;
 use crate::model::decision::Unaccepted;
 use crate::model::guard::Class;
 use crate::model::stop::ExitStatus;
-use crate::workspace::tree::{self, TreeSnapshot};
+use crate::workspace::tree::{self, Pace, TreeSnapshot};
 
 use super::error::EngineError;
 use super::judges::{Judges, load as load_tree};
 use super::places::StateRoot;
 use super::programs_at_start;
+use super::recorded;
+use super::seal;
 use super::start_files;
 
 const NAME: &str = "unaccepted.json";
@@ -54,10 +57,39 @@ pub(super) fn hand_over(root: &StateRoot, workspace: &Path, run_dir: &Path, file
     files.iter().filter_map(|file| file.found).for_each(|digest| start_files::copy(&copies, &digest, run_dir));
 }
 
+/// A run whose engine was killed could not remember anything: what it left is looked at now. What a person changed since
+/// cannot be told from it, and is asked about, too.
+pub(super) fn settle_killed(root: &StateRoot, workspace: &Path) -> Result<(), EngineError> {
+    let Some(run) = root.run_of(workspace) else { return Ok(()) };
+    let path = root.run(&run);
+    // Sealed: it ended, and remembered. Locked: it goes on.
+    if seal::is_sealed(root, &run) {
+        return Ok(());
+    }
+    let Ok(_lock) = RunLock::acquire(&path) else { return Ok(()) };
+    let (Ok(run_dir), Ok(state)) = (RunDir::open(&path), recorded::read_state(root, &run)) else { return Ok(()) };
+    let excluded = ours::excluded(&state);
+    let excluded: Vec<&str> = excluded.iter().map(String::as_str).collect();
+    let taken = tree::snapshot(workspace, &excluded, None, &|| Pace::Walk);
+    let now = taken.map_err(|e| EngineError::io("cannot read the workspace", workspace, e))?.map(|(tree, _)| tree);
+    let blobs = run_dir.blobs();
+    remember(root, workspace, Judges { state: &state, run_dir: &path, blobs: &blobs }, now)
+}
+
 /// Remembers what an ended run leaves, or forgets what is settled.
 pub(super) fn settle(root: &StateRoot, workspace: &Path, judges: Judges<'_>) -> Result<(), EngineError> {
+    let now = judges.state.tree.map(|now| Ok::<_, EngineError>(with_partial(judges, load_tree(judges.blobs, &now)?)));
+    remember(root, workspace, judges, now.transpose()?)
+}
+
+fn remember(
+    root: &StateRoot,
+    workspace: &Path,
+    judges: Judges<'_>,
+    now: Option<TreeSnapshot>,
+) -> Result<(), EngineError> {
     let (path, copies) = (path(root, workspace), root.workspace(workspace).join(COPIES));
-    let left = if is_settled(judges) { Vec::new() } else { left(workspace, judges)? };
+    let left = if is_settled(judges) { Vec::new() } else { left(workspace, judges, now)? };
     if left.is_empty() {
         let _ = fs::remove_dir_all(&copies);
         return match fs::remove_file(&path) {
@@ -80,11 +112,10 @@ fn is_settled(judges: Judges<'_>) -> bool {
 }
 
 /// Judges that are not as the run found them, in the tree, among what git ignores, and among installed programs.
-fn left(workspace: &Path, judges: Judges<'_>) -> Result<Vec<Unaccepted>, EngineError> {
+fn left(workspace: &Path, judges: Judges<'_>, now: Option<TreeSnapshot>) -> Result<Vec<Unaccepted>, EngineError> {
     let state = judges.state;
-    let (Some(_), Some(now)) = (state.baseline.tree, state.tree) else { return Ok(state.started.unaccepted.clone()) };
+    let (Some(_), Some(mut now)) = (state.baseline.tree, now) else { return Ok(state.started.unaccepted.clone()) };
     let mut base = judges.tree(&judges.base())?;
-    let mut now = with_partial(judges, load_tree(judges.blobs, &now)?);
     let set = judges.set(&base);
     let mut ignored = BTreeSet::new();
     if let (Some(mut then), Ok(found)) = (start_files::ignored(judges.run_dir), judges.look_at_ignored(workspace, &now))

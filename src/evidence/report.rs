@@ -11,6 +11,7 @@ use crate::machine::integrity;
 use crate::machine::iteration::Iteration;
 use crate::machine::phuc;
 use crate::machine::progress;
+use crate::machine::remarks;
 use crate::machine::run::RunState;
 use crate::model::certificate::{Certificate, CertificateKind};
 use crate::model::fraction::Fraction;
@@ -65,6 +66,11 @@ pub fn halting_report(state: &RunState) -> Option<Value> {
         }
         object.insert("integrity".into(), json!(integrity::of(state)));
         object.insert("checks_that_prove_nothing".into(), json!(integrity::proves_nothing(state)));
+    }
+    if !state.began_before_counted_tries()
+        && let (remarks @ [_, ..], Some(object)) = (remarks::of(state).as_slice(), report.as_object_mut())
+    {
+        object.insert("remarks".into(), json!(remarks));
     }
     if let Some(scores) = cumulative::separate_scores(state) {
         report["scores"] = scores;

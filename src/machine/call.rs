@@ -16,8 +16,8 @@ use crate::model::purpose::{Purpose, Tool};
 
 use super::event::AfterFailure;
 use super::event::{
-    AgentEnd, AgentStarted, CallEvent, ExtendedBecause, HandoverReason, LlmResponded, ReplyMove, Text, ToolFinished,
-    ToolOutcomeKind, ToolUse, Usage,
+    AgentEnd, AgentStarted, CallEvent, ExtendedBecause, HandoverReason, LlmResponded, Moved, ReplyMove, Text,
+    ToolFinished, ToolOutcomeKind, ToolUse, Usage,
 };
 
 pub use talk::{LeftOver, Recent, Talk};
@@ -30,6 +30,12 @@ const MAX_CONTINUATIONS: u32 = 10;
 const MAX_MALFORMED: u32 = 3;
 /// The same failing call with the same result this often in a row is no progress.
 const MAX_SAME: u32 = 4;
+/// A report of an author or a critic that cannot be taken is asked for again once; other structured reports, which
+/// guardrails look at more closely, this often.
+const RE_ASKS: u32 = 3;
+
+/// The reason why a report was not taken, as far as it is repeated.
+const MAX_WHY: usize = 300;
 
 /// Calls denied in a row, then somebody has to look.
 pub const MAX_DENIED_IN_A_ROW: u32 = 3;
@@ -101,6 +107,8 @@ pub struct CallState {
     /// Sent back unchanged because the server paused. Its doing, so it uses up no reminder.
     pub continuations: u32,
     pub malformed: u32,
+    /// Reports that could not be taken.
+    pub refused: Refused,
     /// max_tokens was doubled this often.
     pub raised: u32,
     /// The server refused a thinking block once: from then on it may leave such blocks out.
@@ -120,6 +128,50 @@ pub struct CallState {
     repeats_id: bool,
     same: u32,
     last_outcome: Option<(String, Digest, Digest)>,
+}
+
+/// Reports of a call that could not be taken.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Refused {
+    /// How often it may be handed in anew; `None`: as in older journals, without end.
+    pub re_asks: Option<u32>,
+    pub times: u32,
+    /// What was wrong with the latest.
+    pub why: String,
+    /// The turn it was in: several in one reply are one.
+    turn: Option<u32>,
+}
+
+impl Refused {
+    /// For one call of this purpose.
+    pub const fn of(purpose: Purpose) -> Self {
+        let re_asks = match purpose {
+            Purpose::Author | Purpose::Critic => 1,
+            _ => RE_ASKS,
+        };
+        Self { re_asks: Some(re_asks), times: 0, why: String::new(), turn: None }
+    }
+
+    /// Has it been handed in as often as it may?
+    pub fn is_over(&self) -> bool {
+        self.re_asks.is_some_and(|re_asks| self.times > re_asks)
+    }
+
+    /// May it be handed in once more, and never again, if this one cannot be taken?
+    pub fn is_last(&self) -> bool {
+        self.re_asks.is_some_and(|re_asks| self.times + 1 == re_asks)
+    }
+
+    fn note(&mut self, turn: Option<u32>, text: &Text) {
+        if turn.is_some() && self.turn == turn {
+            return;
+        }
+        self.turn = turn;
+        self.times = self.times.saturating_add(1);
+        if let Text::Inline(text) = text {
+            self.why = text.lines().next().unwrap_or_default().chars().take(MAX_WHY).collect();
+        }
+    }
 }
 
 /// What a conversation needs next.
@@ -169,6 +221,7 @@ impl CallState {
             nudges: 0,
             continuations: 0,
             malformed: 0,
+            refused: Refused::default(),
             raised: 0,
             drop_blocks: false,
             session: None,
@@ -228,6 +281,9 @@ impl CallState {
                 }
                 self.outputs.extend(finished.output);
                 self.note_outcome(&finished.id, finished.text.digest(), finished.is_error);
+                if finished.is_error && self.is_closing(&finished.id) {
+                    self.refused.note(Some(self.turn), &finished.text);
+                }
                 self.denied = if self.is_denial(finished) { self.denied + 1 } else { 0 };
                 let failed = self.is_failure(finished);
                 self.set_phase(
@@ -261,6 +317,10 @@ impl CallState {
             }
             CallEvent::AgentCalled(called) => {
                 self.note_tool(&called.id, &called.name, "");
+                let is_report = self.closing_tool().is_some_and(|tool| tool.name() == called.name);
+                if called.is_error && is_report && !self.report_accepted {
+                    self.refused.note(None, &called.text);
+                }
             }
             CallEvent::AgentStarted(_) | CallEvent::AgentFinished(_) => {}
         }
@@ -271,8 +331,8 @@ impl CallState {
         let (started, turn, denied, used) = (self.started.clone(), self.turn, self.denied, self.used.clone());
         // The handover may name one of them.
         let outputs = std::mem::take(&mut self.outputs);
-        let handovers = self.handovers.saturating_add(1);
-        *self = Self { turn, denied, used, handovers, outputs, messages: vec![message], ..Self::new(started) };
+        let (handovers, refused) = (self.handovers.saturating_add(1), self.refused.clone());
+        *self = Self { turn, denied, used, handovers, refused, outputs, messages: vec![message], ..Self::new(started) };
     }
 
     fn note_tool(&mut self, id: &str, name: &str, summary: &str) {
@@ -391,6 +451,9 @@ impl CallState {
             // Every intent gets its result, also when the engine died between the two.
             return self.open_tool().unwrap_or(CallTodo::End(AgentEnd::Reported));
         }
+        if self.refused.is_over() {
+            return self.open_tool().unwrap_or_else(|| CallTodo::End(self.bad_report()));
+        }
         if self.same >= MAX_SAME {
             return CallTodo::End(AgentEnd::Stuck);
         }
@@ -429,10 +492,22 @@ impl CallState {
     }
 
     fn remind(&self, why: ExtendedBecause) -> CallTodo {
-        if self.reminders + self.nudges >= MAX_REPORT_REMINDERS {
-            return CallTodo::End(AgentEnd::NoReport);
+        // What was refused was asked for again, too.
+        let re_asked = if self.refused.re_asks.is_some() { self.refused.times } else { 0 };
+        if self.reminders + self.nudges + re_asked >= MAX_REPORT_REMINDERS {
+            return CallTodo::End(if re_asked > 0 { self.bad_report() } else { AgentEnd::NoReport });
         }
         CallTodo::Remind(why)
+    }
+
+    fn bad_report(&self) -> AgentEnd {
+        AgentEnd::BadReport { times: self.refused.times, why: self.refused.why.clone() }
+    }
+
+    /// Is this the tool call that hands in the report without which the call is not finished?
+    fn is_closing(&self, id: &str) -> bool {
+        let name = self.tools.iter().find(|tool| tool.tool_use.id == id).map(|tool| tool.tool_use.name.as_str());
+        self.closing_tool().is_some_and(|tool| name == Some(tool.name()))
     }
 
     /// A tool that was announced and has no result.
@@ -486,6 +561,8 @@ pub struct CallSummary {
     pub end: AgentEnd,
     pub turns: u32,
     pub paraphrase: Option<u8>,
+    /// It left the repository on another branch.
+    pub moved: Option<Moved>,
 }
 
 /// The finished calls of an iteration by their key.

@@ -64,6 +64,12 @@ pub const FIRST_WITH_REVIEWS: u32 = 9;
 /// does not hold.
 pub const FIRST_WITH_TOOLS: u32 = 9;
 
+/// From this version on tries are counted as people count them: a detour is a retry, a limit that is reached is put before
+/// a person, a report that cannot be taken is asked for again so often and no more, and what somebody else changed while a
+/// critic read is told apart from what the critic did
+/// ([`RunState::began_before_counted_tries`](super::run::RunState::began_before_counted_tries)).
+pub const FIRST_WITH_COUNTED_TRIES: u32 = 9;
+
 /// Whose word an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {

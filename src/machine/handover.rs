@@ -30,7 +30,11 @@ pub(super) fn instead(state: &RunState, call: &CallState, todo: CallTodo) -> Cal
     let at_rest = matches!(todo, CallTodo::Ask | CallTodo::ReturnResults | CallTodo::Remind(_));
     if let Some(reason) = call.talk.asked {
         // Words without a tool are the summary that was asked for, and no end of the work.
-        let said = matches!(todo, CallTodo::End(AgentEnd::Reported | AgentEnd::NoReport)) && !call.report_accepted;
+        let said = match &todo {
+            CallTodo::End(AgentEnd::Reported | AgentEnd::NoReport) => !call.report_accepted,
+            CallTodo::End(AgentEnd::BadReport { .. }) => !call.refused.is_over(),
+            _ => false,
+        };
         return if call.talk.answered && (at_rest || said) { after(call, reason) } else { todo };
     }
     match due(state, call).filter(|_| at_rest && !call.talk.paused) {

@@ -66,6 +66,8 @@ pub struct Iteration {
     pub taken_back: bool,
     /// The workspace before and after the critic looked at it.
     pub review_trees: (Option<Digest>, Option<Digest>),
+    /// What was changed meanwhile, as far as it is named, and whether the critic was kept from writing.
+    pub changed_in_review: (Vec<String>, bool),
     /// Was the workspace looked at after the checks, where they write into it?
     pub checked: bool,
     pub spend: IterationSpend,
@@ -93,6 +95,7 @@ impl Iteration {
             gate: None,
             taken_back: false,
             review_trees: (None, None),
+            changed_in_review: (Vec::new(), false),
             checked: false,
             spend: IterationSpend::default(),
         }

@@ -36,6 +36,7 @@ pub mod operator;
 pub mod phuc;
 pub mod playbook;
 pub mod progress;
+pub mod remarks;
 pub mod replay;
 pub mod repository;
 pub mod run;

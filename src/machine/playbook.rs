@@ -259,6 +259,10 @@ pub trait Playbook: Sync {
 
     // What it shows.
 
+    /// What people should know of it beside the verdict.
+    fn remarks(&self, _run: &RunState) -> Vec<String> {
+        Vec::new()
+    }
     /// Its rows of the plan pane, before the criteria.
     fn rows(&self, _run: &RunState) -> Vec<Row> {
         Vec::new()

@@ -17,9 +17,9 @@ use crate::model::signature::Signature;
 
 use super::call::{CallState, CallSummary, LeftOver, MAX_DENIED, MAX_DENIED_IN_A_ROW};
 use super::event::{
-    BackpressureSeen, BudgetCut, Event, FIRST_WITH_CONTINUATIONS, FIRST_WITH_RECOVERY, FIRST_WITH_REPLAYS,
-    FIRST_WITH_REVIEWS, FIRST_WITH_TOOLS, FIRST_WITH_UNMEASURED_RED, MemoryFound, NorthstarRead, Phase, Probe,
-    ProbeResult, RateLeft, RunHalted, RunStarted,
+    BackpressureSeen, BudgetCut, Event, FIRST_WITH_CONTINUATIONS, FIRST_WITH_COUNTED_TRIES, FIRST_WITH_RECOVERY,
+    FIRST_WITH_REPLAYS, FIRST_WITH_REVIEWS, FIRST_WITH_TOOLS, FIRST_WITH_UNMEASURED_RED, MemoryFound, NorthstarRead,
+    Phase, Probe, ProbeResult, RateLeft, RunHalted, RunStarted,
 };
 use super::iteration::{Iteration, call_key};
 use super::ledger::Ledger;
@@ -295,6 +295,11 @@ impl RunState {
     /// The signature of what an author or a critic said.
     pub fn signature_of(&self, words: &str) -> Signature {
         if self.began_before_tools() { Signature::by_phrases(words) } else { Signature::of_words(words) }
+    }
+
+    /// Did it begin when detours came on top of the tries, and reports could be refused without end?
+    pub fn began_before_counted_tries(&self) -> bool {
+        self.started.reducer_version < FIRST_WITH_COUNTED_TRIES
     }
 
     pub fn budget(&self) -> &Effective {

@@ -229,7 +229,7 @@ impl Sim {
 
     fn finish_call(&mut self, end: AgentEnd) {
         let (call, role) = self.open_call();
-        self.record(AgentFinished { call, role, end, handover: None });
+        self.record(AgentFinished { call, role, end, handover: None, moved: None });
     }
 
     /// Answers the open decision.
@@ -345,7 +345,7 @@ impl World {
     fn tree(&self, purpose: TreePurpose) -> TreeTaken {
         let drifted = if purpose == TreePurpose::Frozen { self.drifted } else { &[] };
         let drifted = drifted.iter().map(|file| (*file).to_owned()).collect();
-        TreeTaken { purpose, tree: Digest::of(b"tree"), files: 1, drifted }
+        TreeTaken { purpose, tree: Digest::of(b"tree"), files: 1, drifted, changed: Vec::new(), held: false }
     }
 
     fn result(&self, phase: Phase, probe: &Probe, iteration: u32) -> ProbeResult {

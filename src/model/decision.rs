@@ -244,11 +244,13 @@ impl Request {
             (Self::Vision { .. }, _) => Err("answer `revise`, `acknowledge` or `quit`"),
             (Self::Stuck { .. }, Answer::Retry) => Ok(()),
             (Self::Stuck { .. }, Answer::Text(text)) if !text.trim().is_empty() => Ok(()),
-            (Self::Stuck { subject: Some(_), .. }, Answer::Skip | Answer::Split) => Ok(()),
+            (Self::Stuck { .. }, Answer::Skip) | (Self::Stuck { subject: Some(_), .. }, Answer::Split) => Ok(()),
             (Self::Stuck { subject: Some(_), .. }, _) => {
                 Err("answer `retry`, a hint for the next attempt, `split`, `skip` or `quit`")
             }
-            (Self::Stuck { subject: None, .. }, _) => Err("answer `retry`, a hint for the next attempt, or `quit`"),
+            (Self::Stuck { subject: None, .. }, _) => {
+                Err("answer `retry`, a hint for the next attempt, `skip` to leave it as it is, or `quit`")
+            }
             (Self::SpendLimit { .. }, Answer::Retry) => Ok(()),
             (Self::SpendLimit { .. }, _) => Err("answer `retry` once the limit is raised, or `quit`"),
         }

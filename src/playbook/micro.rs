@@ -2,8 +2,10 @@
 //!
 //! Role: the exits of a microloop and which of them wins. Not its role: who the author and the critic are, what a
 //! detour does, what the outcome means for the flow around it.
-//! Invariants: at most `limit` author passes; only a critic's VERIFIED is [`Next::Verified`]; at most [`MAX_DETOURS`]
-//! detours for one class of failure, so a microloop ends.
+//! Invariants: at most `limit` passes, and a detour is one of them; only a critic's VERIFIED is [`Next::Verified`]; at
+//! most [`MAX_DETOURS`] detours for one class of failure, so a microloop ends.
+
+use std::collections::BTreeSet;
 
 use crate::model::signature::{Class, Signature};
 
@@ -55,12 +57,22 @@ pub enum Next {
     Escalate,
 }
 
+/// Which failures something else than the author can mend, and how such a detour counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Detours {
+    /// A fix is known for these classes. It is a retry: the one that changes one thing.
+    Known(BTreeSet<Class>),
+    /// As before tries were counted so: a detour is looked for whatever the class, and comes on top of the limit.
+    OnTop,
+}
+
 /// The passes so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
-    /// Author passes, at most.
+    /// Passes, at most.
     pub limit: usize,
     pub passes: Vec<Pass>,
+    pub detours: Detours,
 }
 
 impl Kernel {
@@ -73,15 +85,16 @@ impl Kernel {
             CriticVerdict::Verified => Next::Verified,
             CriticVerdict::Blocked => Next::Escalate,
             CriticVerdict::Unverified { help: false, .. } => Next::NoViablePath,
-            // A detour is no author pass: it is taken at the limit, too, but no author pass follows it there.
             CriticVerdict::Unverified { help: true, signature: Some(signature) }
-                if last.detour.is_none() && earlier.last().is_some_and(|pass| pass.failed_with(signature)) =>
+                if last.detour.is_none()
+                    && earlier.last().is_some_and(|pass| pass.failed_with(signature))
+                    && self.may_detour(signature.class) =>
             {
                 let class = signature.class;
-                if self.detours(class) < MAX_DETOURS { Next::Detour(class) } else { Next::Escalate }
+                if self.taken(class) < MAX_DETOURS { Next::Detour(class) } else { Next::Escalate }
             }
             CriticVerdict::Unverified { help: true, .. } => {
-                if self.authored() < self.limit {
+                if self.used() < self.limit {
                     Next::Author
                 } else {
                     Next::AdvanceWithConcerns
@@ -90,12 +103,21 @@ impl Kernel {
         }
     }
 
-    /// Passes of the author.
-    pub fn authored(&self) -> usize {
-        self.passes.iter().filter(|pass| pass.detour.is_none()).count()
+    /// Is something else to try it? What no fix is known for is left to the tries that remain.
+    fn may_detour(&self, class: Class) -> bool {
+        match &self.detours {
+            Detours::Known(known) => known.contains(&class) && self.used() < self.limit,
+            Detours::OnTop => true,
+        }
     }
 
-    fn detours(&self, class: Class) -> usize {
+    /// Passes that count towards the limit.
+    pub fn used(&self) -> usize {
+        let counts = |pass: &&Pass| pass.detour.is_none() || self.detours != Detours::OnTop;
+        self.passes.iter().filter(counts).count()
+    }
+
+    fn taken(&self, class: Class) -> usize {
         self.passes.iter().filter(|pass| pass.detour == Some(class)).count()
     }
 }
@@ -126,13 +148,24 @@ mod tests {
         Pass { detour: Some(of(words).class), ..failed(words) }
     }
 
+    const LINT: &str = "would reformat src/lib.rs";
+
+    fn known() -> Detours {
+        Detours::Known(BTreeSet::from([Class::LintErrors, Class::MissingImport]))
+    }
+
     fn after(limit: usize, passes: &[Pass]) -> Next {
-        Kernel { limit, passes: passes.to_vec() }.next()
+        Kernel { limit, passes: passes.to_vec(), detours: known() }.next()
+    }
+
+    /// As runs that began earlier have it.
+    fn on_top(limit: usize, passes: &[Pass]) -> Next {
+        Kernel { limit, passes: passes.to_vec(), detours: Detours::OnTop }.next()
     }
 
     #[test]
     fn the_author_has_exactly_as_many_passes_as_the_limit_says() {
-        let mut kernel = Kernel { limit: 3, passes: Vec::new() };
+        let mut kernel = Kernel { limit: 3, passes: Vec::new(), detours: known() };
         let mut authored = 0;
         while kernel.next() == Next::Author {
             authored += 1;
@@ -160,31 +193,46 @@ mod tests {
     }
 
     #[test]
-    fn the_same_failure_twice_in_a_row_takes_a_detour_also_at_the_limit() {
-        let detour = Next::Detour(Class::Unknown);
-        assert_eq!(after(5, &[failed("a"), failed("a")]), detour);
-        assert_eq!(after(2, &[failed("a"), failed("a")]), detour);
-        assert_eq!(after(5, &[failed("a"), failed("b")]), Next::Author);
-        assert_eq!(after(5, &[failed("a"), failed("b"), failed("a")]), Next::Author);
-        // After a detour the author goes on, if passes are left.
-        assert_eq!(after(5, &[failed("a"), failed("a"), detoured("a")]), Next::Author);
-        assert_eq!(after(2, &[failed("a"), failed("a"), detoured("a")]), Next::AdvanceWithConcerns);
-        // A detour is no pass of the author.
-        assert_eq!(after(3, &[failed("a"), failed("a"), detoured("a"), failed("b")]), Next::AdvanceWithConcerns);
+    fn the_same_failure_twice_in_a_row_takes_a_detour_which_is_a_retry() {
+        let detour = Next::Detour(Class::LintErrors);
+        assert_eq!(after(3, &[failed(LINT), failed(LINT)]), detour);
+        assert_eq!(after(5, &[failed(LINT), failed("b")]), Next::Author);
+        assert_eq!(after(5, &[failed(LINT), failed("b"), failed(LINT)]), Next::Author);
+        // After a detour the author goes on, if tries are left: it was one of them.
+        assert_eq!(after(4, &[failed(LINT), failed(LINT), detoured(LINT)]), Next::Author);
+        assert_eq!(after(3, &[failed(LINT), failed(LINT), detoured(LINT)]), Next::AdvanceWithConcerns);
+        assert_eq!(after(2, &[failed(LINT), failed(LINT)]), Next::AdvanceWithConcerns);
+        assert_eq!(after(4, &[failed(LINT), failed(LINT), detoured(LINT), failed("b")]), Next::AdvanceWithConcerns);
     }
 
     #[test]
-    fn the_class_says_which_detour() {
-        let lint = "would reformat src/lib.rs";
-        assert_eq!(after(5, &[failed(lint), failed(lint)]), Next::Detour(Class::LintErrors));
+    fn the_class_says_which_detour_and_without_one_the_tries_that_remain_are_taken() {
+        assert_eq!(after(5, &[failed(LINT), failed(LINT)]), Next::Detour(Class::LintErrors));
+        assert_eq!(after(3, &[failed("a"), failed("a")]), Next::Author);
+        assert_eq!(after(3, &[failed("a"), failed("a"), failed("a")]), Next::AdvanceWithConcerns);
     }
 
     #[test]
     fn after_two_detours_a_person_has_to_look() {
-        let passes = [failed("a"), failed("a"), detoured("a"), failed("a"), detoured("a"), failed("a")];
-        assert_eq!(after(9, &passes[..4]), Next::Detour(Class::Unknown));
+        let passes = [failed(LINT), failed(LINT), detoured(LINT), failed(LINT), detoured(LINT), failed(LINT)];
+        assert_eq!(after(9, &passes[..4]), Next::Detour(Class::LintErrors));
         assert_eq!(after(9, &passes[..5]), Next::Author);
         assert_eq!(after(9, &passes), Next::Escalate);
+        // The second one is within reach of a flow that builds.
+        assert_eq!(after(5, &passes[..4]), Next::Detour(Class::LintErrors));
+        assert_eq!(after(5, &passes[..5]), Next::AdvanceWithConcerns);
+    }
+
+    #[test]
+    fn runs_that_began_earlier_go_on_as_they_did() {
+        let detour = Next::Detour(Class::Unknown);
+        assert_eq!(on_top(2, &[failed("a"), failed("a")]), detour);
+        assert_eq!(on_top(5, &[failed("a"), failed("a"), detoured("a")]), Next::Author);
+        assert_eq!(on_top(2, &[failed("a"), failed("a"), detoured("a")]), Next::AdvanceWithConcerns);
+        assert_eq!(on_top(3, &[failed("a"), failed("a"), detoured("a"), failed("b")]), Next::AdvanceWithConcerns);
+        let passes = [failed("a"), failed("a"), detoured("a"), failed("a"), detoured("a"), failed("a")];
+        assert_eq!(on_top(9, &passes[..4]), detour);
+        assert_eq!(on_top(9, &passes), Next::Escalate);
     }
 
     #[test]
@@ -198,11 +246,13 @@ mod tests {
         #[test]
         fn it_always_ends(
             limit in 0_usize..8,
+            counted in proptest::bool::ANY,
             said in proptest::collection::vec((0_u8..4, 0_usize..6), 0..200),
         ) {
             const WORDS: [&str; 6] =
                 ["a", "b", "would reformat x", "ImportError: x", "x.py:1: error: y  [arg-type]", "fixture not found"];
-            let mut kernel = Kernel { limit, passes: Vec::new() };
+            let detours = if counted { known() } else { Detours::OnTop };
+            let mut kernel = Kernel { limit, passes: Vec::new(), detours };
             for (verdict, words) in said {
                 let detour = match kernel.next() {
                     Next::Author => None,
@@ -215,7 +265,7 @@ mod tests {
                 };
                 kernel.passes.push(Pass { verdict, detour });
             }
-            proptest::prop_assert!(kernel.authored() <= limit);
+            proptest::prop_assert!(kernel.used() <= limit);
             proptest::prop_assert!(kernel.passes.len() <= limit + MAX_DETOURS * 5);
         }
     }

@@ -240,6 +240,15 @@ impl Playbook for AuthorAndCritic {
         routing.into_iter().chain(receipts).collect()
     }
 
+    fn remarks(&self, run: &RunState) -> Vec<String> {
+        let of = |judged: &PassJudged| {
+            let item = judged.subject.as_ref().map(|item| format!(", {item}")).unwrap_or_default();
+            let remarks = judged.remarks().into_iter();
+            remarks.map(|remark| format!("iteration {}{item}: {remark}", judged.iteration)).collect::<Vec<_>>()
+        };
+        run.passes().judged.iter().flat_map(of).collect()
+    }
+
     fn rows(&self, run: &RunState) -> Vec<Row> {
         rows::rows(run)
     }
@@ -396,10 +405,12 @@ fn decide_between(run: &RunState) -> Vec<Event> {
 
 /// A microloop that does not go on by itself: halted, or a person asked.
 fn at_the_end(run: &RunState) -> Option<Event> {
-    if !matches!(standing(run, None), Standing::Open { .. }) {
-        return None;
-    }
     let judged = run.passes().of(None).next_back()?;
+    match standing(run, None) {
+        Standing::Open { .. } => {}
+        Standing::Asked => return None,
+        Standing::Skipped => return Some(left_as_it_is(run, judged).into()),
+    }
     if matches!(standing(run, None), Standing::Open { after: Some(after) } if judged.iteration <= after) {
         return None;
     }
@@ -421,6 +432,13 @@ fn at_the_end(run: &RunState) -> Option<Event> {
             let detail = format!("no viable fix path: {}; {concerns}", route.why);
             Some(halt(run, ExitStatus::ExitBlocked, StopReason::NoViableFixPath, detail).into())
         }
+        // Nothing comes after a microloop that could advance: a person says whether this is where it ends.
+        Route::AdvanceWithWarnings
+            if !run.began_before_counted_tries()
+                && let Some(asked) = route::ask(run, judged, false) =>
+        {
+            Some(asked)
+        }
         Route::AdvanceWithWarnings => {
             let detail = format!("{} of {} passes, and not verified: {concerns}", route.pass, route.limit);
             Some(halt(run, ExitStatus::ExitBudgetExceeded, StopReason::MaxIters, detail).into())
@@ -432,9 +450,16 @@ fn at_the_end(run: &RunState) -> Option<Event> {
     }
 }
 
-/// A critic that changed files has judged nothing, and a run that lets it pass is worth nothing.
+/// A person said to leave it: the run ends with what there is, which is no success.
+fn left_as_it_is(run: &RunState, judged: &PassJudged) -> RunHalted {
+    let passes = route::kernel(run, None).passes.len();
+    let detail = format!("left as it is by a person after {passes} passes, and not verified: {}", route::told(judged));
+    halt(run, ExitStatus::ExitBudgetExceeded, StopReason::MaxIters, detail)
+}
+
+/// A critic that changed files has judged nothing. A person is asked; runs that began earlier end.
 fn discarded(run: &RunState, judged: &PassJudged) -> Option<RunHalted> {
-    let discarded = judged.verdict == PassVerdict::Discarded;
+    let discarded = judged.verdict == PassVerdict::Discarded && run.began_before_counted_tries();
     discarded.then(|| halt(run, ExitStatus::ExitBlocked, StopReason::InvariantViolation, judged.detail.clone()))
 }
 

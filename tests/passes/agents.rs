@@ -155,9 +155,12 @@ fn a_file_that_a_critic_deleted_comes_back() {
 #[test]
 fn a_critic_of_an_item_that_changes_files_is_not_heard_and_stops_the_run() {
     let case = Case::prd(&["A", "B"]);
-    let ran = case.program_critic("echo more >> a.txt", &content("a.txt")).run();
-    let ran = ran.ends(1).is("EXIT_BLOCKED", "INVARIANT_VIOLATION");
-    assert_eq!(ran.verdicts(), ["DISCARDED"]);
+    let ran = case.program_critic("echo more >> a.txt", &content("a.txt")).run().waits();
+    assert_eq!((ran.verdicts(), ran.routes()), (vec!["DISCARDED".to_owned()], vec!["ESCALATE".to_owned()]));
+    assert_eq!(ran.asked(), [(1, "stuck".to_owned(), "A".to_owned())]);
+    assert!(
+        ran.events("pass.judged")[0]["detail"].as_str().unwrap().starts_with("a.txt changed while the critic read")
+    );
     assert!(ran.passing().is_empty() && ran.flipped().is_empty());
 }
 

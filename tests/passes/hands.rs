@@ -61,23 +61,60 @@ fn an_item_that_asks_for_something_else_meanwhile_is_judged_by_its_new_words() {
     assert_eq!(ran.prd()["userStories"][0]["acceptanceCriteria"], json!(["A", "and more"]));
 }
 
-/// The verdict of somebody who cannot be told from the agent is not believed, and not lost either.
+/// In its cage the author cannot have written it, so it is a person's word.
 #[test]
-fn a_verdict_set_while_an_author_works_is_kept_in_the_record() {
+fn a_verdict_set_while_an_author_works_holds_where_the_file_is_sealed() {
     let flip = |bench: &Bench| {
         edit(bench, |prd| {
             items(prd)[1]["passes"] = json!(true);
             items(prd)[1]["title"] = json!("B by hand");
         });
     };
-    let ran = held_at_a().start().meanwhile(flip).wait().converged();
+    let running = held_at_a().file("b.txt", "B\n").start().meanwhile(flip);
+    let ran = running.wait().converged();
+    let read = ran.events("prd.read");
+    let found = read.iter().find(|data| data["by_hand"] == true).expect("the reading is recorded");
+    assert_eq!((&found["when"], found.get("theirs"), found.get("touched")), (&json!("after_work"), None, None));
+    assert_eq!(ran.prd()["userStories"][1]["title"], "B by hand");
+    assert_eq!((ran.chosen(), ran.flipped()), (vec!["A 1".to_owned()], vec!["A".to_owned()]));
+    assert!(!ran.path("loop/prd.theirs.json").metadata().is_ok_and(|meta| meta.len() > 0), "nothing was set aside");
+}
+
+#[test]
+fn a_verdict_taken_back_while_an_author_works_holds_too() {
+    let case = Case::prd(&["A", "B"]).author("B", Some(1), &[held(), write("b.txt", "B\n"), report(None)]);
+    let case = case.author("A", Some(2), &[write("a.txt", "A again\n"), report(Some("again"))]);
+    let back = |bench: &Bench| edit(bench, |prd| items(prd)[0]["passes"] = json!(false));
+    let ran = case.start().meanwhile(back).wait();
+    assert_eq!(ran.chosen()[..2], ["A 1", "B 1"]);
+    assert_eq!(ran.chosen().get(2).map(String::as_str), Some("A 2"), "{:?}", ran.chosen());
+}
+
+/// Without a cage it may be the author's: it is not believed, and not lost either.
+#[test]
+fn a_verdict_set_while_an_author_works_without_a_cage_is_kept_in_the_record() {
+    let flip = |bench: &Bench| edit(bench, |prd| items(prd)[1]["passes"] = json!(true));
+    let ran = held_at_a().unconfined().start().meanwhile(flip).wait().converged();
     let read = ran.events("prd.read");
     let found = read.iter().find(|data| data.get("theirs").is_some()).expect("the reading is recorded");
     assert_eq!(found["touched"], json!(["B"]));
     let theirs: Value = serde_json::from_str(&ran.blob(&found["theirs"])).unwrap();
     assert_eq!(passing(&theirs), ["B"]);
-    assert_eq!(ran.prd()["userStories"][1]["title"], "B by hand", "the words stay");
     assert_eq!(ran.chosen(), ["A 1", "B 1"], "it has to be shown");
+}
+
+/// Moving the folder around it is no way to write the file.
+#[test]
+fn a_file_of_items_in_a_folder_is_out_of_reach_too() {
+    let text = serde_json::to_string_pretty(&json!({"userStories": [item("A"), item("B")]})).unwrap();
+    let swap = "mv plans old && mkdir plans && sed s/false/true/ old/prd.json > plans/prd.json";
+    let tries = json!([{"calls": [crate::case::sh(swap)]}, {"calls": [write("a.txt", "A\n"), report(None)]}]);
+    let case = Case::prd(&["A", "B"]).file("plans/prd.json", &text).set("file", json!("plans/prd.json"));
+    let ran = case.turns("author", Some("A"), None, tries).run();
+    let flipped_by_engine = ran.flipped();
+    let read = ran.events("prd.read");
+    assert!(read.iter().all(|data| data.get("by_hand").is_none()), "an author passed for a person: {read:?}");
+    assert!(flipped_by_engine.iter().all(|item| item == "A" || item == "B"));
 }
 
 #[test]
@@ -150,8 +187,9 @@ fn an_item_that_changes_while_a_critic_reads_is_not_flipped_for_its_old_words() 
 }
 
 #[test]
-fn a_verdict_set_while_a_critic_reads_is_kept_in_the_record() {
+fn a_verdict_set_while_a_critic_reads_holds_where_the_file_is_sealed() {
     let ran = while_the_critic_reads(|bench| {
+        fs::write(bench.workspace.join("b.txt"), "B\n").unwrap();
         edit(bench, |prd| {
             items(prd)[1]["passes"] = json!(true);
             items(prd)[1]["title"] = json!("B by hand, MARK");
@@ -159,10 +197,10 @@ fn a_verdict_set_while_a_critic_reads_is_kept_in_the_record() {
     });
     let ran = ran.converged();
     let read = ran.events("prd.read");
-    let found = read.iter().find(|data| data.get("theirs").is_some()).expect("the reading is recorded");
-    assert_eq!((&found["when"], &found["touched"]), (&json!("after_work"), &json!(["B"])));
+    assert!(read.iter().any(|data| data["by_hand"] == true && data["when"] == "after_work"), "{read:?}");
     assert_eq!(ran.prd()["userStories"][1]["title"], "B by hand, MARK", "the words stay");
-    assert_eq!((ran.chosen(), ran.flipped()), (vec!["A 1".into(), "B 1".into()], vec!["A".into(), "B".into()]));
+    assert_eq!((ran.chosen(), ran.flipped()), (vec!["A 1".to_owned()], vec!["A".to_owned()]));
+    assert_eq!(ran.events("pass.judged")[0]["meanwhile"], json!(["b.txt"]));
 }
 
 #[test]

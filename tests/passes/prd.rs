@@ -155,7 +155,10 @@ fn a_change_outside_the_scope_is_flagged() {
     let judged = ran.events("pass.judged");
     assert_eq!(judged[0]["out_of_scope"], json!(["far.txt"]));
     assert!(judged[1].get("out_of_scope").is_none(), "{}", judged[1]);
-    assert!(ran.text("AGENTS.md").contains("changed outside the item's scope: far.txt"));
+    let words = "changed outside the item's scope: far.txt";
+    assert!(ran.text("AGENTS.md").contains(words));
+    assert!(ran.ended.stdout.matches(words).count() >= 2, "in a line and at the end: {}", ran.ended.stdout);
+    assert_eq!(ran.report()["remarks"], json!([format!("iteration 0, A: {words}")]));
 }
 
 #[test]
@@ -178,10 +181,11 @@ fn every_criterion_of_an_item_is_judged_with_a_file_that_exists() {
     let bare = critique("VERIFIED", false, json!([]));
     let mut without = content("a.txt");
     without["input"]["judged"][0]["artifact"] = json!("");
-    let turns = json!([{"calls": [bare]}, {"calls": [without]}, {"calls": [content("nowhere.txt")]}]);
+    let first = json!([{"calls": [bare]}, {"calls": [content("nowhere.txt")]}]);
+    let second = json!([{"calls": [without]}, {"calls": [content("a.txt")]}]);
     let retry = [write("a.txt", "A again\n"), report(Some("again"))];
-    let case = Case::prd(&["A"]).turns("critic", Some("A"), Some(1), turns).author("A", Some(2), &retry);
-    let ran = case.run().converged();
+    let case = Case::prd(&["A"]).turns("critic", Some("A"), Some(1), first).author("A", Some(2), &retry);
+    let ran = case.turns("critic", Some("A"), Some(2), second).run().converged();
     let told = ran.told("submit_critique");
     assert!(told.iter().any(|text| text.contains("criterion 1 of A is not judged")), "{told:?}");
     assert!(told.iter().any(|text| text.contains("name the artifact")), "{told:?}");
@@ -205,7 +209,7 @@ fn an_attempt_that_is_cut_counts() {
     let case = Case::prd(&["A"]).turns("author", Some("A"), None, json!(busy));
     let case = case.declare("budget", json!({"max_iterations": 9, "max_tool_calls_per_iteration": 80}));
     let ran = case.run().waits();
-    assert_eq!(ran.verdicts(), ["UNVERIFIED", "UNVERIFIED"]);
+    assert_eq!(ran.verdicts(), ["UNVERIFIED", "UNVERIFIED", "UNVERIFIED"]);
     assert_eq!(ran.asked(), [(1, "stuck".to_owned(), "A".to_owned())]);
     assert!(ran.text("loop/log.txt").contains("cut: the budget for"), "{}", ran.text("loop/log.txt"));
 }

@@ -104,16 +104,26 @@ fn two_parked_items_wait_side_by_side() {
 }
 
 #[test]
-fn the_same_failure_twice_does_not_wait_for_the_third() {
-    // Nothing is known against it, so a person is asked at once.
+fn the_same_failure_without_a_known_fix_has_its_three_loops() {
     let mut case = Case::prd(&["A"]);
-    for nth in 1..=3 {
-        let calls =
-            [write("a.txt", "wrong\n"), write("more.txt", &format!("{nth}\n")), report((nth > 1).then_some("x"))];
+    for (nth, word) in (1..=3).zip(["one", "two", "three"]) {
+        let calls = [write("a.txt", "wrong\n"), write("more.txt", word), report((nth > 1).then_some(word))];
         case = case.author("A", Some(nth), &calls);
     }
     let ran = case.run().waits();
-    assert_eq!(ran.routes(), ["LOOP", "ESCALATE"]);
+    assert_eq!(ran.routes(), ["LOOP", "LOOP", "ADVANCE_WITH_WARNINGS"]);
+    assert_eq!(ran.asked(), [(1, "stuck".to_owned(), "A".to_owned())]);
+}
+
+/// Three loops and no fourth: the detour is one of them.
+#[test]
+fn a_detour_that_does_not_help_is_one_of_the_three_loops() {
+    let lint = "echo lint error: would reformat; exit 1";
+    let case = Case::prd(&["A", "B"]).prd_item("A", json!({"check": ["sh", "-c", lint]})).failing("A", 5);
+    let detours = json!([{"for": "lint_errors", "command": ["touch", "useless"]}]);
+    let ran = case.set("detours", detours).run().waits();
+    assert_eq!(ran.chosen(), ["A 1", "A 2", "A 3"]);
+    assert_eq!(ran.routes(), ["LOOP", "DETOUR auto-linter", "ADVANCE_WITH_WARNINGS"]);
     assert_eq!(ran.asked(), [(1, "stuck".to_owned(), "A".to_owned())]);
 }
 

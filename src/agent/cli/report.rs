@@ -10,6 +10,20 @@ const MAX_BLOCK: usize = 256 * 1024;
 
 /// The last ```` ```json ```` block of `text`, if it is JSON.
 pub fn fenced_report(text: &str) -> Option<Value> {
+    serde_json::from_str(&last_block(text).filter(|block| block.len() <= MAX_BLOCK)?).ok()
+}
+
+/// Why the last block cannot be read, where there is one; for whoever wrote it.
+pub fn unreadable_report(text: &str) -> Option<String> {
+    let block = last_block(text)?;
+    if block.len() > MAX_BLOCK {
+        return Some(format!("the fenced json block has more than {MAX_BLOCK} bytes"));
+    }
+    let error = serde_json::from_str::<Value>(&block).err()?;
+    Some(format!("the fenced json block cannot be read: {error}"))
+}
+
+fn last_block(text: &str) -> Option<String> {
     let mut last: Option<String> = None;
     let mut open: Option<String> = None;
     for line in text.lines() {
@@ -30,11 +44,7 @@ pub fn fenced_report(text: &str) -> Option<Value> {
         }
     }
     // A block that was begun and not ended is the last one all the same; broken JSON stays broken.
-    let block = open.or(last)?;
-    if block.len() > MAX_BLOCK {
-        return None;
-    }
-    serde_json::from_str(&block).ok()
+    open.or(last)
 }
 
 #[cfg(test)]
@@ -62,7 +72,16 @@ mod tests {
             format!("{good}```json\n{{\"a\": \"{}\"}}\n```", "x".repeat(MAX_BLOCK)),
         ] {
             assert_eq!(fenced_report(&text), None, "{}", &text[..text.len().min(80)]);
+            assert_eq!(
+                unreadable_report(&text).is_some(),
+                text.contains("```json\n"),
+                "{}",
+                &text[..text.len().min(80)]
+            );
         }
+        assert_eq!(unreadable_report(good), None);
+        let why = unreadable_report("```json\n{\"plan\": [\n").unwrap();
+        assert!(why.contains("line 2"), "{why}");
     }
 
     #[test]

@@ -148,7 +148,11 @@ async fn documents_are_read_written_and_briefed_before_the_first_iteration() {
             bounds: None,
         };
         driver.cx.record(started).await.unwrap();
-        driver.cx.record(AgentFinished { call, role, end: AgentEnd::NoReport, handover: None }).await.unwrap();
+        driver
+            .cx
+            .record(AgentFinished { call, role, end: AgentEnd::NoReport, handover: None, moved: None })
+            .await
+            .unwrap();
     }
     let call = |purpose, subject| value::message(&driver.cx, purpose, subject).unwrap();
     assert!(call(Purpose::Plan, None).contains("\nCALL {\"nth\":2,\"purpose\":\"plan\"}\n"));

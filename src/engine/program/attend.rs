@@ -44,6 +44,8 @@ pub(super) enum Ended {
     TooLong,
     /// Its report was in and it did not stop.
     Reported,
+    /// Its report could not be taken, as often as it may be handed in.
+    Refused,
 }
 
 /// What happened while a turn was attended.
@@ -101,10 +103,13 @@ pub(super) async fn attend(
         // Orders may have raised a limit, an answer may have ended a wait: all limits anew.
         let (limit, which) = watched.next_limit(cx, open);
         let may_end = watched.ended.is_none();
+        // Whoever talks without a pause always has news: a limit that is reached comes first.
+        let due = which.filter(|_| may_end && limit == Some(Duration::ZERO));
         let happened = tokio::select! {
             biased;
             result = &mut effect => Happened::Over(result),
             () = stop_comes(&cx.signals, cx.recorder.state()), if may_end => Happened::End(Ended::Stopped),
+            () = std::future::ready(()), if due.is_some() => due.map_or(Happened::Flush, Happened::End),
             Some(order) = cx.orders.recv() => Happened::Order(order),
             Some(item) = news.recv() => Happened::News(item),
             Some(call) = called.recv() => Happened::Call(call),
@@ -208,6 +213,10 @@ impl Watched<'_> {
         }
         if cx.state().operator.quit().is_some() {
             self.end(Ended::Stopped);
+            return;
+        }
+        if cx.call().is_ok_and(|call| call.refused.is_over()) {
+            self.end(Ended::Refused);
             return;
         }
         open.passed = open.passed_a_limit(cx);

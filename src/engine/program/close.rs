@@ -1,6 +1,6 @@
 //! A finished turn of a program as a reply: its last words, and its report if that is how it came.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::agent::cli;
 use crate::agent::program::Finished;
@@ -22,7 +22,10 @@ pub(super) async fn reply(
     finished.text = cx.secrets().redact(&finished.text).into_owned();
     let call = cx.call()?;
     let closing = call.closing_tool().filter(|_| !call.report_accepted);
-    let fenced = closing.and_then(|tool| Some((tool.name(), cli::fenced_report(&finished.text)?)));
+    // One that cannot be read is a report all the same: whoever wrote it is told what is wrong with it.
+    let written =
+        cli::fenced_report(&finished.text).or_else(|| cli::unreadable_report(&finished.text).map(Value::from));
+    let fenced = closing.and_then(|tool| Some((tool.name(), written?)));
     let mut content = Vec::new();
     if !finished.text.trim().is_empty() {
         content.push(json!({"type": "text", "text": finished.text}));

@@ -72,7 +72,10 @@ async fn serve_report(
         return told(cx, open, call, "Your report is in already.".to_owned(), true).await;
     }
     match tools::admit(cx, tool, &call.input) {
-        Err(why) => told(cx, open, call, why, true).await,
+        Err(why) => {
+            let why = tools::re_ask(cx, Some(tool), why)?;
+            told(cx, open, call, why, true).await
+        }
         Ok(report) => {
             let accepted = ReportAccepted {
                 call: open.attempt.call.clone(),

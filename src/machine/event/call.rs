@@ -19,6 +19,9 @@ pub use crate::model::report::Report;
 use super::family::family;
 use super::run::Signal;
 
+/// What an agent was told, as far as people are told it, too.
+const MAX_TOLD: usize = 200;
+
 family! {
     /// What happened in an agent call.
     CallEvent {
@@ -73,22 +76,38 @@ impl CallEvent {
             }
             Self::ToolIntended(intended) => Told::new(Agent, format!("{it} {}: {}", intended.name, intended.summary)),
             Self::ToolFinished(finished) => {
-                let text = format!("{it}   ended: {}", finished.end());
+                let text = format!("{it}   ended: {}{}", finished.end(), why_refused(finished));
                 Told::judged(Agent, !finished.is_error, text).quiet_if_good()
             }
             Self::AgentActed(acted) => {
                 Told::quiet(Agent, format!("{it} the program tells what it does ({} acts)", acted.acts.len()))
             }
             Self::AgentCalled(called) => {
-                Told::judged(Agent, !called.is_error, format!("{it} {}", called.name)).quiet_if_good()
+                let why = if called.is_error { first_line(&called.text) } else { String::new() };
+                Told::judged(Agent, !called.is_error, format!("{it} {}{why}", called.name)).quiet_if_good()
             }
             Self::ReportAccepted(accepted) => Told::judged(Agent, true, format!("report accepted: {}", accepted.call)),
             Self::AgentFinished(finished) => {
-                let text = format!("{it} {} {}", at.who, finished.end.describe());
-                Told::judged(Agent, finished.end == AgentEnd::Reported, text).quiet_if_good()
+                let moved =
+                    finished.moved.as_ref().map(|moved| format!(", and {}", moved.describe())).unwrap_or_default();
+                let text = format!("{it} {} {}{moved}", at.who, finished.end.describe());
+                let is_good = finished.end == AgentEnd::Reported && finished.moved.is_none();
+                Told::judged(Agent, is_good, text).quiet_if_good()
             }
         }
     }
+}
+
+/// Why a call was refused, for people.
+fn why_refused(finished: &ToolFinished) -> String {
+    if finished.outcome == ToolOutcomeKind::Refused { first_line(&finished.text) } else { String::new() }
+}
+
+fn first_line(text: &Text) -> String {
+    let Text::Inline(text) = text else { return String::new() };
+    let line = text.lines().next().unwrap_or_default();
+    let cut: String = line.chars().take(MAX_TOLD).collect();
+    if cut.is_empty() { cut } else { format!(": {cut}") }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -501,6 +520,11 @@ pub enum AgentEnd {
         message: String,
     },
     Malformed,
+    /// It handed in a report that cannot be taken, also after it was told what was wrong with it.
+    BadReport {
+        times: u32,
+        why: String,
+    },
     /// The same call with the same result, again and again.
     Stuck,
     /// Denied so often that it is stuck, and nobody is there to say how to go on.
@@ -517,6 +541,10 @@ impl AgentEnd {
             Self::Refused(why) => format!("the model refused ({why})"),
             Self::Failed { class, message } => format!("failed ({class}): {message}"),
             Self::Malformed => "sent malformed tool calls three times in a row".to_owned(),
+            Self::BadReport { times: 1, why } => format!("handed in a report that could not be taken: {why}"),
+            Self::BadReport { times, why } => {
+                format!("handed in a report that could not be taken, {times} times, the last time: {why}")
+            }
             Self::Stuck => "repeated the same failing call".to_owned(),
             Self::Denied(why) => format!("stuck: {why}"),
         }
@@ -531,4 +559,21 @@ pub struct AgentFinished {
     /// What the next call for the same work is told of this one, as a blob: where it was cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handover: Option<Digest>,
+    /// It left the repository on another branch than it found it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved: Option<Moved>,
+}
+
+/// Where a repository was, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moved {
+    pub from: String,
+    pub to: String,
+}
+
+impl Moved {
+    /// For people.
+    pub fn describe(&self) -> String {
+        format!("switched the repository from {} to {}", self.from, self.to)
+    }
 }

@@ -48,6 +48,9 @@ family! {
     }
 }
 
+/// Files that a line names.
+const MAX_NAMED: usize = 20;
+
 impl IterationEvent {
     pub fn told(&self, at: &Place) -> Told {
         let it = &at.when;
@@ -55,6 +58,10 @@ impl IterationEvent {
             Self::TreeTaken(taken) => {
                 let what = taken.purpose.describe();
                 match taken.drifted.as_slice() {
+                    [] if !taken.changed.is_empty() => {
+                        let named = taken.changed.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(", ");
+                        Told::judged(Check, false, format!("{what}: changed meanwhile: {named}"))
+                    }
                     [] => Told::quiet(Check, format!("{what}: {} files", taken.files)),
                     drifted => Told::judged(Check, false, format!("{what}: changed meanwhile: {}", drifted.join(", "))),
                 }
@@ -196,6 +203,12 @@ pub struct TreeTaken {
     pub files: u64,
     /// Artifacts of the iteration that are no longer what they were.
     pub drifted: Vec<String>,
+    /// After a critic: files that are not as before it, the first few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+    /// Could the critic write nothing in the workspace? Then somebody else did.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -165,7 +165,7 @@ fn a_journal_cannot_say_otherwise() {
     sim.record(event);
     let call = sim.run.call.as_ref().unwrap();
     let (call, role) = (call.started.call.clone(), call.role());
-    refused(&sim, AgentFinished { call, role, end: AgentEnd::NoReport, handover: None }.into());
+    refused(&sim, AgentFinished { call, role, end: AgentEnd::NoReport, handover: None, moved: None }.into());
     refused(&sim, BackpressureSeen { signal: Signal::SpendLimit, detail: String::new() }.into());
     let asked = DecisionAsked {
         id: sim.run.operator.next_id(),

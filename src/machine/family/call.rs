@@ -1,6 +1,6 @@
 //! Events of an agent call: what it costs, what it counts, what it hands in.
 
-use crate::machine::call::{CallState, CallSummary, LeftOver, ToolPhase};
+use crate::machine::call::{CallState, CallSummary, LeftOver, Refused, ToolPhase};
 use crate::machine::event::AfterFailure;
 use crate::machine::event::{AgentFinished, CallEvent, Report, ReportAccepted, Usage};
 use crate::machine::failure;
@@ -72,7 +72,11 @@ fn legal_report(state: &RunState, call: &CallState, accepted: &ReportAccepted) -
 pub(in crate::machine) fn apply(state: &mut RunState, event: &CallEvent, ts: &str) -> Result<(), &'static str> {
     match event {
         CallEvent::AgentStarted(started) => {
-            state.call = Some(CallState::new(started.clone()));
+            let mut opened = CallState::new(started.clone());
+            if !state.began_before_counted_tries() {
+                opened.refused = Refused::of(started.purpose());
+            }
+            state.call = Some(opened);
             call(state)?.talk.began_ms = state.spent.iteration_millis;
         }
         CallEvent::ConversationHandedOver(_) => {
@@ -159,6 +163,7 @@ fn finish(state: &mut RunState, finished: &AgentFinished) -> Result<(), &'static
         end: finished.end.clone(),
         turns: call.turn,
         paraphrase: call.started.paraphrase,
+        moved: finished.moved.clone(),
     };
     // The next call for the same work is told of this one, where it was cut.
     let of = (summary.purpose, summary.subject.clone());

@@ -41,7 +41,7 @@ fn sha() -> Digest {
 }
 
 fn tree(purpose: TreePurpose) -> Event {
-    TreeTaken { purpose, tree: sha(), files: 1, drifted: Vec::new() }.into()
+    TreeTaken { purpose, tree: sha(), files: 1, drifted: Vec::new(), changed: Vec::new(), held: false }.into()
 }
 
 fn began_probe(phase: Phase) -> Event {
@@ -349,8 +349,14 @@ fn the_events_of_a_call_need_the_call() {
         ),
         (
             'c',
-            AgentFinished { call: call.clone(), role: Purpose::Solver.role(), end: AgentEnd::NoReport, handover: None }
-                .into(),
+            AgentFinished {
+                call: call.clone(),
+                role: Purpose::Solver.role(),
+                end: AgentEnd::NoReport,
+                handover: None,
+                moved: None,
+            }
+            .into(),
         ),
         (
             'c',

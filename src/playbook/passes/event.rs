@@ -39,7 +39,8 @@ impl PassEvent {
                 (None, ReadWhen::Start | ReadWhen::Between | ReadWhen::AfterWork) => {
                     let Some(items) = &read.items else { return Told::quiet(Run, self.kind()) };
                     let passing = items.iter().filter(|item| item.passes).count();
-                    (format!("items: {passing} of {} pass", items.len()), None)
+                    let by = if read.by_hand { ", changed by hand meanwhile" } else { "" };
+                    (format!("items: {passing} of {} pass{by}", items.len()), None)
                 }
             },
             Self::ItemChosen(chosen) => {
@@ -52,7 +53,8 @@ impl PassEvent {
                 };
                 let item = judged.subject.as_ref().map(|item| format!("{item} ")).unwrap_or_default();
                 let good = judged.verdict == PassVerdict::Verified;
-                (format!("{item}{}{who}: {}", judged.verdict.name(), judged.detail), Some(good))
+                let remarks: String = judged.remarks().iter().map(|remark| format!("; {remark}")).collect();
+                (format!("{item}{}{who}: {}{remarks}", judged.verdict.name(), judged.detail), Some(good))
             }
             Self::RouteDecided(decided) => {
                 let target = match &decided.route {
@@ -106,6 +108,13 @@ pub struct PrdRead {
     /// The text that was found and is not believed, as a blob. The believed one has to be put back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theirs: Option<Digest>,
+    /// Neither agents nor checks could write the file meanwhile: what it says now is a person's word, verdicts too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_hand: bool,
+    /// Which folders the file lies in, by what they are and not by their names: an agent may move them. `None`: it can
+    /// be reached by another way as well, so that sealing it is not enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
 }
 
 /// The one item that the next iteration works on.
@@ -179,7 +188,21 @@ pub struct PassJudged {
     /// Files changed outside the item's declared scope.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub out_of_scope: Vec<String>,
+    /// Files that somebody else changed while the critic read, and that it did not judge.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub meanwhile: Vec<String>,
     pub detail: String,
+}
+
+impl PassJudged {
+    /// What else is to be known of it: files outside the item's scope, files that somebody else changed meanwhile.
+    pub fn remarks(&self) -> Vec<String> {
+        let remark =
+            |what: &str, files: &[String]| (!files.is_empty()).then(|| format!("{what}: {}", files.join(", ")));
+        let outside = remark("changed outside the item's scope", &self.out_of_scope);
+        let meanwhile = remark("changed by somebody else while the critic read", &self.meanwhile);
+        outside.into_iter().chain(meanwhile).collect()
+    }
 }
 
 /// Where the flow goes after a pass.

@@ -76,7 +76,10 @@ fn read_prd(prd: &mut PrdState, read: &PrdRead, (number, running, checked): (u32
     }
     match read.when {
         ReadWhen::Start => prd.at_start = Some(prd.passing()),
-        ReadWhen::Between => prd.read_before = Some(number),
+        ReadWhen::Between => {
+            prd.read_before = Some(number);
+            prd.place.clone_from(&read.place);
+        }
         ReadWhen::AfterWork => {
             // A limit that cut the iteration cut this, too; then it is made up for before the next one.
             let of = if running { number } else { number.saturating_sub(1) };

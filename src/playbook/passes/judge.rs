@@ -3,7 +3,10 @@
 //! Invariants: a failed check outweighs every word; a critic that changed anything is not heard; a retry that changed
 //! nothing is not judged at all.
 
-use crate::machine::event::ProbeResult;
+use std::collections::BTreeSet;
+
+use crate::machine::call::CallSummary;
+use crate::machine::event::{AgentEnd, ProbeResult};
 use crate::machine::iteration::Iteration;
 use crate::machine::run::RunState;
 use crate::model::critique::{Concern, Critique, MAX_WORDS, Severity, Status};
@@ -16,6 +19,8 @@ use super::{by, has_items, subject};
 
 /// The longest account of a pass.
 const MAX_DETAIL: usize = 1_000;
+/// Files that are named in an account.
+const NAMED: usize = 8;
 /// Files that are named as lying outside a scope.
 const MAX_FILES: usize = 20;
 
@@ -27,14 +32,17 @@ pub fn needs_critic(run: &RunState, iteration: &Iteration) -> bool {
     !has_items(run) || measure::failed_checks(run, iteration).is_empty()
 }
 
-/// A retry that left every file as it was is the same attempt again; an author who neither changed nor reported
-/// anything has made none.
+/// An author whose report could not be taken has made no attempt that can be told from another; a retry that left every
+/// file as it was is the same attempt again; an author who neither changed nor reported anything has made none.
 fn refused(run: &RunState, iteration: &Iteration) -> Option<String> {
+    let author = iteration.calls.get(&iteration.call_key(Role::Author, None));
+    if let Some(CallSummary { end: end @ AgentEnd::BadReport { .. }, .. }) = author {
+        return Some(format!("the author {}", end.describe()));
+    }
     let unchanged = iteration.artifacts.as_ref().is_some_and(|artifacts| artifacts.changes.is_empty());
     let is_author = by(run, iteration) == By::Author;
     if unchanged && is_author && iteration.author().is_none() {
-        let call = iteration.calls.get(&iteration.call_key(Role::Author, None));
-        let end = call.map_or_else(|| "was not called".to_owned(), |call| call.end.describe());
+        let end = author.map_or_else(|| "was not called".to_owned(), |call| call.end.describe());
         return Some(format!("the author {end}, and changed no file"));
     }
     let chosen = run.passes().chosen_in(iteration.number())?;
@@ -60,6 +68,7 @@ pub fn judge(run: &RunState, iteration: &Iteration) -> PassJudged {
         failed: Vec::new(),
         concerns: Vec::new(),
         out_of_scope,
+        meanwhile: Vec::new(),
         detail: String::new(),
     };
     if let Some(why) = refused(run, iteration) {
@@ -76,11 +85,13 @@ pub fn judge(run: &RunState, iteration: &Iteration) -> PassJudged {
     }
     let failed = measure::failed_checks(run, iteration);
     judged.failed = failed.iter().map(|(name, _)| name.clone()).collect();
-    let (before, after) = iteration.review_trees;
-    if before != after {
-        judged.verdict = PassVerdict::Discarded;
-        judged.detail = "the critic changed files in the workspace: its critique is discarded".to_owned();
-        return judged;
+    match changed_meanwhile(run, iteration) {
+        Ok(files) => judged.meanwhile = files,
+        Err(why) => {
+            judged.verdict = PassVerdict::Discarded;
+            judged.detail = why;
+            return judged;
+        }
     }
     let critique = iteration.critique().map(|(critique, accepted)| (critique, &accepted.links));
     if let Some((critique, _)) = critique {
@@ -122,6 +133,38 @@ pub fn judge(run: &RunState, iteration: &Iteration) -> PassJudged {
         }
     }
     judged
+}
+
+/// What somebody else changed while the critic read. The error says why its word does not count: it could have written
+/// that itself, or what was changed is what it judged.
+fn changed_meanwhile(run: &RunState, iteration: &Iteration) -> Result<Vec<String>, String> {
+    let (before, after) = iteration.review_trees;
+    let (files, held) = &iteration.changed_in_review;
+    if before == after {
+        return Ok(Vec::new());
+    }
+    let discarded = "its critique is discarded";
+    if run.began_before_counted_tries() {
+        return Err(format!("the critic changed files in the workspace: {discarded}"));
+    }
+    let named = |files: &[&str]| {
+        let more = files.len().saturating_sub(NAMED);
+        let list = files.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+        if more == 0 { list } else { format!("{list} and {more} more") }
+    };
+    let all: Vec<&str> = files.iter().map(String::as_str).collect();
+    if !held {
+        return Err(format!("{} changed while the critic read, which may be its doing: {discarded}", named(&all)));
+    }
+    let worked_on = iteration.artifacts.iter().flat_map(|artifacts| &artifacts.changes).map(|change| &change.path);
+    let cited = iteration.critique().map(|(_, accepted)| accepted.links.keys()).into_iter().flatten();
+    let judged: BTreeSet<&str> = worked_on.chain(cited).map(String::as_str).collect();
+    let touched: Vec<&str> = all.iter().copied().filter(|path| judged.contains(path)).collect();
+    if !touched.is_empty() {
+        let whose = "somebody else changed it while the critic, which cannot write, judged it";
+        return Err(format!("{}: {whose}: {discarded}", named(&touched)));
+    }
+    Ok(files.iter().take(MAX_FILES).cloned().collect())
 }
 
 fn how_the_critic_ended(iteration: &Iteration) -> String {

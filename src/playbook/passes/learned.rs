@@ -85,9 +85,8 @@ fn failed(run: &RunState, iteration: &Iteration) -> Vec<Claim> {
     if judged.verdict != PassVerdict::Verified {
         say(Lane::A, format!("{}: {}", judged.verdict.name(), judged.detail), Some(link.clone()));
     }
-    if !judged.out_of_scope.is_empty() {
-        let text = format!("changed outside the item's scope: {}", judged.out_of_scope.join(", "));
-        say(Lane::A, text, Some(link.clone()));
+    for remark in judged.remarks() {
+        say(Lane::A, remark, Some(link.clone()));
     }
     if let Some(problem) = run.passes().settled_in(number).and_then(|settled| settled.problem.as_ref()) {
         say(Lane::A, format!("verified, but not flipped: {problem}"), Some(link));

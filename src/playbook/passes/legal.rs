@@ -13,6 +13,9 @@ use crate::model::report::Report;
 use super::event::{ItemChosen, ItemSeen, ItemSettled, PassEvent, PassVerdict, PrdRead};
 use super::state::{Passes, has_items, may_ask};
 
+/// The part of a sandbox's level that keeps what is sealed as it is.
+const MOUNTS: &str = "mounts";
+
 /// May this event follow?
 pub fn legal(run: &RunState, event: &PassEvent) -> Result<(), String> {
     let passes = run.passes();
@@ -76,6 +79,11 @@ fn legal_read(run: &RunState, read: &PrdRead) -> Result<(), String> {
     };
     if !here || run.call.is_some() {
         return Err(format!("this reading belongs {where_}"));
+    }
+    // What only a person can have written is a person's word.
+    if read.by_hand {
+        let could = read.when == ReadWhen::AfterWork && run.started.sandbox.contains(MOUNTS);
+        return if could { Ok(()) } else { Err("nobody can tell that a person wrote this".to_owned()) };
     }
     // Whatever the file says after an agent worked, it says nothing about passing that was not known.
     let (ReadWhen::AfterWork | ReadWhen::Restored, Some(items)) = (read.when, &read.items) else { return Ok(()) };

@@ -1,12 +1,14 @@
 //! Where it goes after a pass: the kernel's word, with its reason.
 
+use std::collections::BTreeSet;
+
 use crate::machine::event::{DecisionAsked, Event};
 use crate::machine::run::RunState;
 use crate::model::decision::{MAX_DECISIONS, Request};
 use crate::model::detour;
 use crate::model::signature::Class;
 use crate::model::tools::Fix;
-use crate::playbook::micro::{CriticVerdict, Kernel, Next, Pass};
+use crate::playbook::micro::{CriticVerdict, Detours, Kernel, Next, Pass};
 use crate::playbook::passes::event::{By, PassJudged, PassVerdict, Route, RouteDecided};
 use crate::playbook::passes::state::{self as passes, Standing, standing};
 
@@ -18,15 +20,18 @@ pub fn kernel(run: &RunState, subject: Option<&str>) -> Kernel {
     };
     let counted = run.passes().of(subject).filter(|judged| after.is_none_or(|after| judged.iteration > after));
     let limit = usize::try_from(run.loop_file().pass_limit()).unwrap_or(usize::MAX);
-    let mut before: Option<Class> = None;
+    let declared = run.loop_file().detours();
+    let (mut before, mut known): (Option<Class>, BTreeSet<Class>) = (None, BTreeSet::new());
     let passes = counted
         .map(|judged| {
             let detour = matches!(judged.by, By::Detour(_)).then(|| before.unwrap_or(Class::Unknown));
             before = judged.signature.as_ref().map(|signature| signature.class);
+            known.extend(before.filter(|class| detour::known(declared, *class, None).is_some()));
             Pass { verdict: verdict(judged), detour }
         })
         .collect();
-    Kernel { limit, passes }
+    let detours = if run.began_before_counted_tries() { Detours::OnTop } else { Detours::Known(known) };
+    Kernel { limit, passes, detours }
 }
 
 fn verdict(judged: &PassJudged) -> CriticVerdict {
@@ -48,7 +53,9 @@ pub fn route(run: &RunState, judged: &PassJudged) -> RouteDecided {
         Next::Author => (Route::Loop, judged.detail.clone()),
         Next::NoViablePath => (Route::Terminate, judged.detail.clone()),
         Next::AdvanceWithConcerns => (Route::AdvanceWithWarnings, judged.detail.clone()),
-        Next::Escalate if judged.verdict == PassVerdict::Blocked => (Route::Escalate, judged.detail.clone()),
+        Next::Escalate if matches!(judged.verdict, PassVerdict::Blocked | PassVerdict::Discarded) => {
+            (Route::Escalate, judged.detail.clone())
+        }
         Next::Escalate => (Route::Escalate, format!("{signature} again, after every detour that is allowed")),
         Next::Detour(class) => match detour::known(run.loop_file().detours(), class, untried(run, judged)) {
             Some(known) => (Route::Detour(known.name), format!("{signature} twice in a row")),
@@ -61,7 +68,7 @@ pub fn route(run: &RunState, judged: &PassJudged) -> RouteDecided {
         offroad: route.is_offroad(),
         route,
         why,
-        pass: u32::try_from(kernel.authored()).unwrap_or(u32::MAX),
+        pass: u32::try_from(kernel.used()).unwrap_or(u32::MAX),
         limit: run.loop_file().pass_limit(),
     }
 }

@@ -25,9 +25,10 @@ pub fn rows(run: &RunState) -> Vec<Row> {
         let why = match standing(run, Some(&item.id)) {
             Standing::Asked if !item.passes => "waits for a person".to_owned(),
             Standing::Skipped if !item.passes => "skipped by a person".to_owned(),
-            _ => passes.last().map(|pass| pass.detail.clone()).unwrap_or_default(),
+            _ => passes.last().map(|pass| account(pass)).unwrap_or_default(),
         };
-        let used = passes.iter().filter(|pass| pass.by == By::Author).count();
+        let on_top = run.began_before_counted_tries();
+        let used = passes.iter().filter(|pass| pass.by == By::Author || !on_top).count();
         let aside = if used == 0 { String::new() } else { format!("{used} of {}", run.loop_file().pass_limit()) };
         let mut more: Vec<(&'static str, Safe)> = item
             .acceptance
@@ -35,7 +36,10 @@ pub fn rows(run: &RunState) -> Vec<Row> {
             .enumerate()
             .map(|(index, one)| ("needs", Safe::line(&format!("{}. {one}", index + 1))))
             .collect();
-        more.extend(passes.iter().map(|pass| ("attempt", Safe::line(&told(pass)))));
+        for pass in &passes {
+            more.push(("attempt", Safe::line(&told(pass))));
+            more.extend(pass.remarks().iter().map(|remark| ("", Safe::line(remark))));
+        }
         Row {
             why: Safe::line(&why),
             how: Safe::line("checks, then a critic; only the engine says that it passes"),
@@ -75,6 +79,15 @@ fn concerns(run: &RunState) -> Vec<Row> {
         .collect()
 }
 
+/// What a pass came to, and what else is to be known of it.
+fn account(pass: &PassJudged) -> String {
+    std::iter::once(pass.detail.clone())
+        .chain(pass.remarks())
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
 fn told(pass: &PassJudged) -> String {
     let who = match &pass.by {
         By::Author => "author".to_owned(),
@@ -96,7 +109,8 @@ pub fn title(run: &RunState) -> String {
             let left = passes::by_severity(pass).into_iter().filter(|(_, count)| *count > 0);
             let left: Vec<String> = left.map(|(severity, count)| format!("{count} {}", severity.name())).collect();
             let left = if left.is_empty() { String::new() } else { format!(", {}", left.join(", ")) };
-            let made = run.passes().of(None).filter(|pass| pass.by == By::Author).count();
+            let on_top = run.began_before_counted_tries();
+            let made = run.passes().of(None).filter(|pass| pass.by == By::Author || !on_top).count();
             format!("Plan  pass {made} of {limit}: {}{left}", pass.verdict.name())
         }
     }

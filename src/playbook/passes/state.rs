@@ -33,6 +33,8 @@ pub struct PrdState {
     pub chosen_from: Option<Digest>,
     pub name: Option<String>,
     pub branch: Option<String>,
+    /// Where it lay when people's words were last read, see [`PrdRead::place`](super::event::PrdRead::place).
+    pub place: Option<String>,
     /// Why the file could not be used when it was last read.
     pub problem: Option<String>,
     /// The believed text is not what the file holds: it has to be put back.

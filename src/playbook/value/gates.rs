@@ -190,6 +190,7 @@ fn how_it_ended(end: &crate::machine::event::AgentEnd) -> String {
         AgentEnd::Refused(why) => format!("was refused: {why}"),
         AgentEnd::Failed { class, message } => format!("failed ({class}): {message}"),
         AgentEnd::Malformed => "sent only malformed calls".to_owned(),
+        AgentEnd::BadReport { why, .. } => format!("reported nothing that could be taken: {why}"),
         AgentEnd::Stuck => "repeated itself".to_owned(),
         AgentEnd::Denied(why) => format!("was denied too often: {why}"),
     }

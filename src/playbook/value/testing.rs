@@ -108,7 +108,7 @@ impl Sim {
                 sha256: blob,
             });
         }
-        self.record(AgentFinished { call, role: purpose.role(), end, handover: None });
+        self.record(AgentFinished { call, role: purpose.role(), end, handover: None, moved: None });
         rejected
     }
 

@@ -51,8 +51,8 @@ pub(super) fn offers(decision: &Decision, review: Option<&Review>) -> Vec<Offer>
         Request::SpendLimit { .. } => vec![offer(Action::Approve, "retry")],
         Request::Stuck { subject, .. } => {
             let mut offers = vec![offer(Action::Approve, "retry"), offer(Action::WriteAnswer, "hint")];
+            offers.push(offer(Action::Reject, if subject.is_some() { "skip it" } else { "leave it as it is" }));
             if subject.is_some() {
-                offers.push(offer(Action::Reject, "skip it"));
                 offers.push(offer(Action::Always, "it is split"));
             }
             offers
@@ -93,7 +93,7 @@ pub(super) fn answer(action: Action, request: &Request) -> Option<Answer> {
         (Action::Approve, Request::Vision { .. }) => Some(Answer::Acknowledge),
         (Action::Approve, Request::SpendLimit { .. } | Request::Stuck { .. }) => Some(Answer::Retry),
         (Action::Always, Request::HumanAction { .. }) => Some(Answer::Override),
-        (Action::Reject, Request::Stuck { subject: Some(_), .. }) => Some(Answer::Skip),
+        (Action::Reject, Request::Stuck { .. }) => Some(Answer::Skip),
         (Action::Always, Request::Stuck { subject: Some(_), .. }) => Some(Answer::Split),
         (Action::Always, Request::Permission { .. }) => Some(Answer::AllowAlways),
         (Action::Reject, Request::Permission { .. }) => Some(Answer::Deny),

@@ -86,6 +86,7 @@ pub fn describe(end: &AgentEnd) -> String {
         AgentEnd::Refused(why) => format!("it refused: {why}"),
         AgentEnd::Failed { message, .. } => format!("it failed: {message}"),
         AgentEnd::Malformed => "its replies made no sense".to_owned(),
+        AgentEnd::BadReport { why, .. } => format!("its report could not be taken: {why}"),
         AgentEnd::Stuck => "it did the same again and again".to_owned(),
         AgentEnd::Denied(why) => format!("it was denied: {why}"),
     }

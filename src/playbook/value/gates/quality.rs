@@ -3,13 +3,15 @@
 //! The session is the author, the rule the critic. A session that changes nothing is a success. The plan of a later epic
 //! has the same sessions at the boundary (`actions::epics`).
 
+use std::collections::BTreeSet;
+
 use crate::machine::event::AgentEnd;
 use crate::machine::run::RunState;
 use crate::machine::todo::Todo;
 use crate::model::purpose::Purpose;
 use crate::model::value::tools::Structured;
 use crate::model::value::{Task, TaskStatus};
-use crate::playbook::micro::{CriticVerdict, Kernel, Next};
+use crate::playbook::micro::{CriticVerdict, Detours, Kernel, Next};
 use crate::playbook::value::state::OpenStep;
 
 use super::{Move, fail, how_it_ended, list, need, pass};
@@ -47,7 +49,8 @@ pub fn review(run: &RunState, step: &OpenStep, purpose: Purpose) -> Review {
     {
         *latest = CriticVerdict::Verified;
     }
-    let kernel = Kernel { limit: PASSES, passes: verdicts.into_iter().map(Into::into).collect() };
+    let passes = verdicts.into_iter().map(Into::into).collect();
+    let kernel = Kernel { limit: PASSES, passes, detours: Detours::Known(BTreeSet::new()) };
     match kernel.next() {
         Next::Author => Review::Session,
         Next::Verified => Review::Verified,

@@ -217,7 +217,7 @@ impl At {
                 sha256: blob,
             });
         }
-        self.sim.record(AgentFinished { call, role: purpose.role(), end, handover: None });
+        self.sim.record(AgentFinished { call, role: purpose.role(), end, handover: None, moved: None });
     }
 
     /// An agent that breaks down.

@@ -265,7 +265,7 @@ fn a_question_during_a_call_is_none_of_the_steps_own() {
     at.sim.record(DecisionAsked { id, request, why: String::new(), asked_by: None });
     at.sim.answer(Answer::Retry);
     let role = Purpose::Preflight.role();
-    at.sim.record(AgentFinished { call, role, end: AgentEnd::NoReport, handover: None });
+    at.sim.record(AgentFinished { call, role, end: AgentEnd::NoReport, handover: None, moved: None });
     looks(&mut at, &["cc"]);
     // The person said something about money, nothing about `cc`.
     assert_eq!(at.sim.settle(), Todo::AwaitPerson);
