@@ -18,7 +18,7 @@ use crate::model::ready_line::{ItemCounts, Items};
 use crate::model::safe::Safe;
 use crate::model::stop::StopReason;
 use crate::playbook;
-use crate::workspace::document;
+use crate::workspace::{document, head};
 
 use super::clues;
 
@@ -68,7 +68,8 @@ fn items(workspace: &Path, file: &str) -> Items {
     let read = document::read(workspace, file, prd::MOST_BYTES)
         .and_then(|bytes| bytes.ok_or_else(missing))
         .and_then(|bytes| Prd::read(&bytes).map_err(|e| e.diagnostic(file).to_string()));
-    read.map(|prd| ItemCounts::from(&prd)).map_err(|problem| Safe::lines(&problem))
+    let current = head::branch(workspace).map(|branch| Safe::line(&branch));
+    read.map(|prd| ItemCounts { current, ..ItemCounts::from(&prd) }).map_err(|problem| Safe::lines(&problem))
 }
 
 /// Keys that the start would ask for.

@@ -19,6 +19,7 @@ mod crash;
 mod forge;
 mod git;
 mod hands;
+mod layout;
 mod ledger;
 mod micro;
 mod prd;
