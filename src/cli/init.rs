@@ -13,8 +13,9 @@ use crate::engine::error::EngineError;
 use crate::model::loop_file;
 use crate::model::prd::{self, Prd};
 use crate::model::project_check::{self, Inferred};
+use crate::model::ready_line::ItemCounts;
 use crate::workspace::document;
-use crate::workspace::plain::{self, Bits, Durability};
+use crate::workspace::plain::{self, Bits, Durability, FileKind};
 
 use super::doctor::programs;
 use super::{Outcome, text};
@@ -26,7 +27,8 @@ pub struct Options {
     /// What the loop is for.
     #[arg(long, value_enum, default_value = "green-tests")]
     template: Template,
-    /// Make a loop from the items of this prd.json; its check is inferred from the project's files.
+    /// Make a loop from the items of this prd.json, or of the one found in this folder; its check is inferred from the
+    /// project's files.
     #[arg(long, value_name = "PRD", conflicts_with = "template")]
     from: Option<String>,
     /// Who does the work. Default: the API if its key is set, else the first installed agent program.
@@ -58,7 +60,7 @@ fn from_template(here: &Path, template: Template, agent: Agent, by_itself: bool)
 
 /// A loop for a PRD that is there already. Nothing but loop.yaml is written.
 fn from_prd(here: &Path, file: &str, agent: Agent, by_itself: bool) -> Outcome {
-    let file = in_workspace(here, file)?;
+    let file = found(here, file)?;
     let prd = read_prd(here, &file)?;
     let checks = project_check::infer(&clues::find(here));
     let line = agent.line().unwrap_or_else(|| agent::USUAL.to_owned());
@@ -77,7 +79,19 @@ fn tell(prd: &Prd, file: &str, checks: &[Inferred]) {
         Some(item) => format!("first item: {} ({})", item.id, item.title),
         None => "nothing is left to do: set `passes` to false for the items that are not done".to_owned(),
     };
+    let told = ItemCounts::from(prd);
     text::line(text::safe(&format!("{file}: {} items, {} pass; {order}", counts.all, counts.passing)));
+    for warning in &told.warnings {
+        text::line(warning.to_string());
+    }
+    if told.commands > 0 {
+        text::line(format!("{} of them name a command of their own, which is run as well", told.commands));
+    }
+    if let Some(branch) = &told.branch {
+        text::line(format!(
+            "branch: {branch}, used with `git: {{ mode: branch }}` in loop.yaml; git is off until then"
+        ));
+    }
     for check in checks {
         text::line(format!("check: {}, inferred from {}; it runs after every item", check.command(), check.from));
     }
@@ -88,6 +102,38 @@ fn tell(prd: &Prd, file: &str, checks: &[Inferred]) {
         "review the check in loop.yaml"
     };
     text::line(format!("next: {own}, then `nightloop doctor` and `nightloop run`"));
+}
+
+/// Where people keep the file, and what they call it.
+const FOLDERS: [&str; 8] = ["", "scripts/ralph/", ".ralph/", "ralph/", "plans/", "tasks/", "docs/", ".agent/"];
+const NAMES: [&str; 2] = ["prd.json", "feature_list.json"];
+
+/// The file that was named, or the only one of that kind in the folder that was.
+fn found(here: &Path, named: &str) -> Result<String, EngineError> {
+    let top = Path::new(named).components().all(|part| part == Component::CurDir) && !named.is_empty();
+    let place = if top { String::new() } else { in_workspace(here, named)? };
+    let kind = |path: &str| plain::kind(here, path).ok().flatten();
+    if !top && kind(&place) != Some(FileKind::Folder) {
+        return Ok(place);
+    }
+    let folders: Vec<String> = if top {
+        FOLDERS.map(str::to_owned).into()
+    } else {
+        vec![format!("{place}/"), format!("{place}/scripts/ralph/")]
+    };
+    let all = folders.iter().flat_map(|folder| NAMES.map(|name| format!("{folder}{name}")));
+    let there: Vec<String> = all.filter(|path| kind(path) == Some(FileKind::File)).collect();
+    match there.as_slice() {
+        [one] => Ok(one.clone()),
+        [] => Err(EngineError::usage(
+            format!("no prd.json was found in {named}: looked in {}", folders.join(" ").trim()),
+            "name the file: `nightloop init --from path/to/prd.json`",
+        )),
+        [first, ..] => Err(EngineError::usage(
+            format!("several files could be meant: {}", there.join(", ")),
+            format!("name one: `nightloop init --from {first}`"),
+        )),
+    }
 }
 
 /// The path as loop.yaml names it: below this directory, without detours.

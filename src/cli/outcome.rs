@@ -39,6 +39,15 @@ pub fn judges(state: &RunState) -> Vec<String> {
     compared.into_iter().chain(nothing).map(|line| text::safe(&line)).collect()
 }
 
+/// What cannot go on and why; so many lines of it, and how many more there are.
+pub fn standstill(state: &RunState) -> Vec<String> {
+    const MOST: usize = 10;
+    let all = state.playbook().standstill(state);
+    let more = all.len().saturating_sub(MOST);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    all.into_iter().take(MOST).chain(more).map(|line| text::safe(&line)).collect()
+}
+
 /// The end of a run in words.
 pub fn summary(state: &RunState) -> Vec<String> {
     let Some(halted) = &state.halt else { return vec![format!("the run is in {}", state.state)] };
@@ -63,6 +72,7 @@ pub fn summary(state: &RunState) -> Vec<String> {
     }
     lines.extend(judges(state).into_iter().map(|line| format!("  {line}")));
     lines.extend(remarks::of(state).iter().map(|remark| format!("  note: {}", text::safe(remark))));
+    lines.extend(standstill(state).into_iter().map(|line| format!("  {line}")));
     let spent = &state.spent;
     let cost = match (spent.cost_usd, spent.requests) {
         (_, 0) => String::new(),

@@ -19,7 +19,7 @@ use crate::model::ready_line::{ItemCounts, Items};
 use crate::model::safe::Safe;
 use crate::model::stop::StopReason;
 use crate::playbook;
-use crate::workspace::document;
+use crate::workspace::{document, head};
 
 /// The ready screen of a new run; a run that goes on has none.
 pub fn screen(root: &StateRoot, wanted: &Wanted) -> Option<Ready> {
@@ -67,7 +67,8 @@ fn items(workspace: &Path, file: &str) -> Items {
     let read = document::read(workspace, file, prd::MOST_BYTES)
         .and_then(|bytes| bytes.ok_or_else(missing))
         .and_then(|bytes| Prd::read(&bytes).map_err(|e| e.diagnostic(file).to_string()));
-    read.map(|prd| ItemCounts::from(&prd)).map_err(|problem| Safe::lines(&problem))
+    let current = head::branch(workspace).map(|branch| Safe::line(&branch));
+    read.map(|prd| ItemCounts { current, ..ItemCounts::from(&prd) }).map_err(|problem| Safe::lines(&problem))
 }
 
 /// Keys that the start would ask for.

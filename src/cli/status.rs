@@ -59,6 +59,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
         None => {}
     }
     if state.halt.is_none() {
+        outcome::standstill(&state).into_iter().for_each(|line| text::line(format!("  {line}")));
         let residuals: Vec<String> =
             state.residual_history().iter().map(|r| r.map_or_else(|| "null".to_owned(), |r| r.to_string())).collect();
         let spent = &state.spent;
@@ -135,6 +136,7 @@ fn as_json(state: &RunState, owner: Option<&str>) -> serde_json::Value {
         "usage": render::usage(state),
         "rate": state.rate,
         "resumes": state.resumes,
+        "standstill": state.playbook().standstill(state),
         "waiting": state.operator.open().map(|decision| decision.id.to_string()).collect::<Vec<_>>(),
         "paused": state.operator.pause.is_some(),
         "halted": state.halt,

@@ -6,15 +6,19 @@
 //!
 //! Invariants: only executed checks say yes: a judged criterion, or a playbook with a way out of its own, is never met
 //! here, and a check that is held back is met only with its files. The first red check ends it, so that a loop with work
-//! to do does not wait for the rest. What the checks write is thrown away (`aside`).
+//! to do does not wait for the rest; where every item passes nothing is to be worked on, so all red ones are named. What
+//! the checks write is thrown away (`aside`).
 
 use std::path::Path;
 
 use crate::model::criterion::Proof;
 use crate::model::decimal::Exact;
+use crate::model::diagnose::Diagnostic;
 use crate::model::ids::RunId;
 use crate::model::loop_file::{DEFAULT_CHECK_SECONDS, LoopFile};
 use crate::model::prd::{self, Prd};
+use crate::model::ready_line;
+use crate::model::safe::Safe;
 use crate::playbook;
 use crate::tool::process::End;
 use crate::workspace::document;
@@ -23,25 +27,40 @@ use super::aside::Aside;
 use super::error::EngineError;
 use super::genesis::canonical_workspace;
 use super::places::{StateRoot, private};
+use super::probes::as_recorded;
 use super::session::{self, Attendance};
 use super::unaccepted;
 
-/// The words for a loop that has nothing to do; `None`: there is work, or nobody can say.
-pub async fn met(
+/// What was found before the start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing is to be done, in words.
+    Met(String),
+    /// Every item says that it passes, and this speaks against it.
+    Red(Vec<String>),
+    /// There is work, or nobody can say.
+    Work,
+}
+
+pub async fn look(
     root: &StateRoot,
     workspace: &Path,
     declared: &LoopFile,
     attendance: Attendance,
-) -> Result<Option<String>, EngineError> {
-    let checks = match checks(declared) {
-        Some(checks) if items_pass(workspace, declared) => checks,
-        Some(_) | None => return Ok(None),
-    };
+) -> Result<Found, EngineError> {
+    let Some(mut checks) = checks(declared) else { return Ok(Found::Work) };
+    let items = playbook::of(declared.playbook).items_file(declared);
+    let mut red = Vec::new();
+    if let Some(file) = items {
+        let Some(prd) = finished(workspace, file) else { return Ok(Found::Work) };
+        red.extend(ready_line::half_done(&prd));
+        checks.extend(of_items(&prd, declared));
+    }
     let workspace = canonical_workspace(workspace)?;
     // Green by judges that an earlier run changed and nobody accepted is not met: a run judges by the earlier ones.
     unaccepted::settle_killed(root, &workspace)?;
     if !unaccepted::load(root, &workspace)?.is_empty() {
-        return Ok(None);
+        return Ok(Found::Work);
     }
     let marker = RunId::parse(&ulid::Ulid::generate().to_string())
         .ok_or_else(|| EngineError::Internal("no id for the checks before the start".to_owned()))?;
@@ -53,25 +72,48 @@ pub async fn met(
     let sandbox = session::open_sandbox(root, &workspace, &marker, declared, in_force)?;
     session::hidden_places(declared, &workspace, &sandbox).map_err(|(why, hint)| EngineError::usage(why, hint))?;
     let aside = Aside::open(root, &workspace, &sandbox, marker.as_str())?;
-    for Check { argv, seconds, hidden } in &checks {
-        let outcome = aside.run(argv, *seconds, hidden.as_deref()).await?;
-        if outcome.is_none_or(|outcome| outcome.end != End::Exited(0)) {
-            return Ok(None);
+    for Check { of, argv, seconds, hidden } in &checks {
+        match (aside.run(argv, *seconds, hidden.as_deref()).await?, items) {
+            (Some(outcome), _) if outcome.end == End::Exited(0) => {}
+            (_, None) => return Ok(Found::Work),
+            // Which of them are red is what has to be known: nothing else tells what is to be done again.
+            (outcome, Some(_)) => {
+                let how = outcome
+                    .map_or_else(|| "it could not be run".to_owned(), |outcome| as_recorded(&outcome.end).describe());
+                red.push(format!("{of}: `{}`, {how}", argv.join(" ")));
+            }
         }
+    }
+    if !red.is_empty() {
+        return Ok(Found::Red(red));
     }
     if let Some(argv) = declared.residual.as_ref().and_then(|residual| residual.command.as_ref()) {
         let seconds = declared.residual.as_ref().and_then(|residual| residual.timeout_seconds);
         let outcome = aside.run(argv, seconds.unwrap_or(DEFAULT_CHECK_SECONDS), None).await?;
         if outcome.is_none_or(|outcome| outcome.end != End::Exited(0) || !is_zero(&outcome.stdout.bytes)) {
-            return Ok(None);
+            return Ok(Found::Work);
         }
     }
     let count = checks.len();
-    Ok(Some(format!("Already met: {count} of {count} checks are green; nothing to do.")))
+    Ok(Found::Met(format!("Already met: {count} of {count} checks are green; nothing to do.")))
 }
 
-/// A check, and what is held back for it.
+/// What is told where every item says that it passes and something speaks against it.
+pub fn told(declared: &LoopFile, red: &[String]) -> Diagnostic {
+    const MOST: usize = 20;
+    let file = playbook::of(declared.playbook).items_file(declared).unwrap_or("prd.json");
+    let shown: Vec<String> = red.iter().take(MOST).map(|line| Safe::line(line).to_string()).collect();
+    let more = red.len().saturating_sub(MOST);
+    let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
+    let message =
+        format!("every item says that it passes, but not everything is green:\n  {}{more}", shown.join("\n  "));
+    Diagnostic::new(file, &message)
+        .with_hint("say of the items that are not done that they do not pass, then run again; or `--anyway`".to_owned())
+}
+
+/// A check, whose it is, and what is held back for it.
 struct Check {
+    of: String,
     argv: Vec<String>,
     seconds: u64,
     hidden: Option<String>,
@@ -83,7 +125,8 @@ fn checks(declared: &LoopFile) -> Option<Vec<Check>> {
     for criterion in declared.criteria() {
         match criterion.proof {
             Proof::Check { argv, timeout_seconds: seconds } => {
-                checks.push(Check { argv, seconds, hidden: criterion.hidden });
+                let of = format!("the project's check {}", criterion.id);
+                checks.push(Check { of, argv, seconds, hidden: criterion.hidden });
             }
             Proof::Items => {}
             Proof::Judged | Proof::ExitGate | Proof::Verified => return None,
@@ -92,12 +135,22 @@ fn checks(declared: &LoopFile) -> Option<Vec<Check>> {
     (!checks.is_empty()).then_some(checks)
 }
 
-/// Does every item pass already? Without a file of items there is nothing to ask.
-fn items_pass(workspace: &Path, declared: &LoopFile) -> bool {
-    let Some(file) = playbook::of(declared.playbook).items_file(declared) else { return true };
-    let bytes = document::read(workspace, file, prd::MOST_BYTES).ok().flatten();
-    let counts = bytes.and_then(|bytes| Prd::read(&bytes).ok()).map(|prd| prd.counts());
-    counts.is_some_and(|counts| counts.all > 0 && counts.passing == counts.all)
+/// The file of items, if every one of them passes.
+fn finished(workspace: &Path, file: &str) -> Option<Prd> {
+    let bytes = document::read(workspace, file, prd::MOST_BYTES).ok().flatten()?;
+    let prd = Prd::read(&bytes).ok()?;
+    let counts = prd.counts();
+    (counts.all > 0 && counts.passing == counts.all).then_some(prd)
+}
+
+/// The checks of the items' own.
+fn of_items<'a>(prd: &'a Prd, declared: &'a LoopFile) -> impl Iterator<Item = Check> + 'a {
+    prd.items().iter().filter_map(|item| {
+        let known = declared.prd().items.get(&item.id);
+        let argv = known.and_then(|known| known.check.as_ref()).or(item.command.as_ref())?.clone();
+        let seconds = known.and_then(|known| known.timeout_seconds).unwrap_or(DEFAULT_CHECK_SECONDS);
+        Some(Check { of: format!("{} ({})", item.id, item.title), argv, seconds, hidden: None })
+    })
 }
 
 fn is_zero(stdout: &[u8]) -> bool {

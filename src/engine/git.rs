@@ -61,6 +61,8 @@ struct Job {
     /// Never put back: the vision and the PRD are people's, and the views show the run as it is now.
     kept: Vec<String>,
     known: Option<GitFacts>,
+    /// The branch that the work belongs on, by people's words.
+    named: Option<String>,
 }
 
 impl Job {
@@ -72,6 +74,7 @@ impl Job {
             settings: run.playbook().git_settings(run.loop_file()).clone(),
             kept: run.playbook().kept_files(run.loop_file()).iter().map(|file| paths::plain(file)).collect(),
             known: run.git.facts.clone(),
+            named: run.playbook().branch(run),
         }
     }
 
@@ -85,6 +88,9 @@ impl Job {
             GitOperation::Prepare => self.prepare().await,
             GitOperation::Commit { what } | GitOperation::Checkpoint { label: what } => {
                 self.change(async |work: Work<'_>| work.commit(what).await).await
+            }
+            GitOperation::CommitItem { message } => {
+                self.change(async |work: Work<'_>| work.commit_as(&change::first_line(message)).await).await
             }
             GitOperation::Restore { commit, why } => {
                 if self.branch().is_none() {
@@ -114,8 +120,9 @@ impl Job {
             }
             Err(trouble) => return Err(trouble),
         };
-        let wanted = repository::branch_name(&self.name, &self.run);
-        repository::prepare(&git, &self.settings, &wanted, self.known.as_ref()).await
+        let own = repository::branch_name(&self.name, &self.run);
+        let named = self.named.as_deref();
+        repository::prepare(&git, &self.settings, repository::Wanted { own: &own, named }, self.known.as_ref()).await
     }
 
     fn branch(&self) -> Option<&str> {
@@ -142,6 +149,7 @@ impl Job {
             sensitive: done.sensitive,
             notes: done.notes,
             foreign: Vec::new(),
+            style: None,
             ..known
         }
     }

@@ -13,7 +13,7 @@ use crate::model::ids::RunId;
 use crate::model::loop_file::LoopFile;
 use crate::tool::{process, reaper, sandbox};
 
-use super::already;
+use super::already::{self, Found};
 use super::backends::Agents;
 use super::claim;
 use super::command::Orders;
@@ -57,11 +57,12 @@ pub async fn open(
             let agents = Agents::prepare(&declaration.file, &workspace, root.path(), &means).await?;
             check_prices(&declaration.file, &agents)?;
             // A stop that is asked for already comes first: it is a run's end, with a report.
-            if !means.anyway
-                && !signals::stop_is_there(&workspace)
-                && let Some(said) = already::met(root, &workspace, &declaration.file, attendance).await?
-            {
-                return Err(EngineError::AlreadyMet(said));
+            if !means.anyway && !signals::stop_is_there(&workspace) {
+                match already::look(root, &workspace, &declaration.file, attendance).await? {
+                    Found::Met(said) => return Err(EngineError::AlreadyMet(said)),
+                    Found::Red(red) => return Err(EngineError::NeedInfo(already::told(&declaration.file, &red))),
+                    Found::Work => {}
+                }
             }
             declaration.notes.extend(agents.warnings.iter().cloned());
             // What is fatal ends the run at its first check of the inputs, with a report.

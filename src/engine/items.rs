@@ -5,6 +5,9 @@
 //! Invariants: a text is a blob before it is an event; every effect may be made again after a crash and is then made
 //! once; what somebody else wrote meanwhile is kept, or nothing is written and the record says why.
 
+mod archive;
+mod beside;
+mod brief;
 mod ledger;
 
 use crate::model::digest::Digest;
@@ -22,7 +25,7 @@ use super::error::EngineError;
 use super::excerpt;
 use super::guards;
 
-pub(super) use crate::playbook::passes::{ARCHIVE, LAST_ERROR, LOG, PROGRESS, THEIRS};
+use crate::playbook::passes::{ARCHIVE, LAST_ERROR, LAST_PRD, LOG, THEIRS};
 
 /// The longest note that is written for an item.
 const MAX_NOTE: usize = 500;
@@ -62,12 +65,17 @@ fn usable_prd(cx: &Context<'_>) -> Result<(Prd, Vec<ItemSeen>), String> {
 }
 
 pub(super) async fn read_prd(cx: &mut Context<'_>, when: ReadWhen) -> Result<(), EngineError> {
-    let read = match when {
+    let mut read = match when {
         ReadWhen::Start | ReadWhen::Between | ReadWhen::Restored => read_from_people(cx, when)?,
         ReadWhen::AfterWork => read_after_work(cx)?,
     };
+    if when == ReadWhen::Start {
+        read.archived = archive::keep_last(cx, &read)?;
+        read.notes = beside::other_branch(cx, &read).into_iter().collect();
+    }
     // What is not there cannot be sealed: an agent would begin it.
     if when == ReadWhen::Between {
+        archive::begin(cx)?;
         ledger::begin(cx)?;
     }
     let place = place(cx).filter(|_| when == ReadWhen::Between);
@@ -200,12 +208,13 @@ fn flip(cx: &Context<'_>, id: &str, note: &str) -> Result<Result<(Digest, Vec<It
     if asked.zip(base.item(id)).is_none_or(|(asked, now)| !now.asks_the_same(asked)) {
         return Ok(Err(format!("what {id} asks for was changed while it was worked on")));
     }
-    let change = Change { passes: Some(true), note: Some(note.to_owned()).filter(|note| !note.is_empty()) };
-    let ours = match base.with_item(id, &change).map(|text| Prd::read(text.as_bytes())) {
-        Ok(Ok(ours)) => ours,
-        Ok(Err(e)) => return Ok(Err(e.to_string())),
-        Err(e) => return Ok(Err(e.to_string())),
-    };
+    let run = cx.state().run().as_str();
+    let proof = format!(
+        "nightloop {}, iteration {}: its checks pass and the critic agrees",
+        &run[run.len().saturating_sub(8)..],
+        cx.state().iteration_number()
+    );
+    let change = Change::passes(true).with_note(note).with_proof(proof);
     let theirs = match prd_bytes(cx) {
         Ok(Some(bytes)) => bytes,
         Ok(None) => return Ok(Err(format!("{} is gone", prd_path(cx)))),
@@ -219,7 +228,7 @@ fn flip(cx: &Context<'_>, id: &str, note: &str) -> Result<Result<(Digest, Vec<It
     let said = Prd::read(&theirs).ok().filter(is_said).map(|prd| prd.text().to_owned());
     let merged = match said {
         Some(text) => Ok(prd::Merged { text, asks_differently: false }),
-        None => prd::merge(&base, &ours, &theirs),
+        None => prd::merge(&base, id, &change, &theirs),
     };
     let merged = match merged {
         Ok(merged) if merged.asks_differently => {
@@ -263,7 +272,12 @@ pub(super) fn pass_brief(cx: &Context<'_>, role: Role) -> Result<String, EngineE
         let prd = believed_prd(cx)?;
         if let Some(item) = prd.item(&chosen.item) {
             text.push_str("\nITEM\n");
-            text.push_str(&ledger::item_brief(item, chosen.pass));
+            text.push_str(&brief::item(&prd, item, chosen.pass));
+            text.push_str(&brief::own_check(state, &item.id));
+            if role != Role::Critic {
+                text.push_str(&brief::around(&prd, item, &prd_path(cx)));
+                text.push_str(&brief::beside(cx)?);
+            }
         }
     }
     let last = state.passes().of(subject).rfind(|judged| judged.iteration < iteration.number());
@@ -293,6 +307,8 @@ fn unchanged(when: ReadWhen) -> PrdRead {
         branch: None,
         problem: None,
         touched: Vec::new(),
+        notes: Vec::new(),
+        archived: None,
         theirs: None,
         by_hand: false,
         place: None,

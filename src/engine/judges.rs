@@ -16,6 +16,7 @@ use crate::model::criterion::Proof;
 use crate::model::decision::{Answer, Request};
 use crate::model::digest::Digest;
 use crate::model::guard::{self, GuardSet};
+use crate::playbook::passes;
 use crate::workspace::tree::{self, FileState, Ignored, TreeSnapshot};
 
 use super::error::EngineError;
@@ -110,8 +111,7 @@ impl<'a> Judges<'a> {
             Proof::Check { argv, .. } => Some(argv.clone()),
             Proof::Judged | Proof::ExitGate | Proof::Items | Proof::Verified => None,
         });
-        let items = self.state.loop_file().prd().items.values().filter_map(|item| item.check.clone());
-        checks.chain(items).collect()
+        checks.chain(passes::measure::own_checks(self.state)).collect()
     }
 
     /// What the commands of the run depend on, in a tree.

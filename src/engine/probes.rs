@@ -272,8 +272,8 @@ fn declared_command(cx: &Context<'_>, probe: &Probe) -> Option<(Vec<String>, Dur
             Some((task.check.clone()?, Duration::from_secs(seconds)))
         }
         Probe::Item(id) => {
-            let item = declared.prd().items.get(id)?;
-            Some((item.check.clone()?, seconds(item.timeout_seconds)))
+            let (check, timeout) = passes::measure::own_check(cx.state(), id)?;
+            Some((check, seconds(timeout)))
         }
         Probe::Detour(name) => {
             let iteration = cx.state().current.as_ref()?;
@@ -359,6 +359,17 @@ fn held_back(
     Ok(ProbeResult { held_back: Some(result.output), output, last_line: None, ..result })
 }
 
+/// The end of a command as it is recorded.
+pub(super) fn as_recorded(end: &End) -> ProbeEnd {
+    match end {
+        End::Exited(code) => ProbeEnd::Exited(*code),
+        End::Signaled(signal) => ProbeEnd::Signaled(*signal),
+        End::TimedOut => ProbeEnd::TimedOut,
+        End::Cancelled => ProbeEnd::Cancelled,
+        End::NotStarted(why) | End::Exhausted(why) => ProbeEnd::NotStarted(flatten(why)),
+    }
+}
+
 /// What a command showed, kept and described.
 pub(super) fn shown(cx: &Context<'_>, outcome: &ProcessOutcome, streams: Streams) -> Result<ProbeResult, EngineError> {
     let stderr = match streams {
@@ -367,13 +378,7 @@ pub(super) fn shown(cx: &Context<'_>, outcome: &ProcessOutcome, streams: Streams
     };
     let output = cx.blobs().put(&[outcome.stdout.bytes.as_slice(), stderr].concat())?;
     Ok(ProbeResult {
-        end: match &outcome.end {
-            End::Exited(code) => ProbeEnd::Exited(*code),
-            End::Signaled(signal) => ProbeEnd::Signaled(*signal),
-            End::TimedOut => ProbeEnd::TimedOut,
-            End::Cancelled => ProbeEnd::Cancelled,
-            End::NotStarted(why) | End::Exhausted(why) => ProbeEnd::NotStarted(flatten(why)),
-        },
+        end: as_recorded(&outcome.end),
         output,
         stdout_sha256: outcome.stdout.sha256,
         output_bytes: outcome.stdout.total + outcome.stderr.total,

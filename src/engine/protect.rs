@@ -60,7 +60,13 @@ pub fn touched(criteria: &[Criterion], start: &TreeSnapshot, now: &TreeSnapshot)
 
 /// The scripts of what measures the run (residual, metrics, security, interface, items, known
 /// fixes) that changed between two trees.
-pub fn instruments_touched(declared: &LoopFile, start: &TreeSnapshot, now: &TreeSnapshot) -> Vec<String> {
+/// `items`: the checks of the items, wherever they are named.
+pub fn instruments_touched(
+    declared: &LoopFile,
+    items: &[Vec<String>],
+    start: &TreeSnapshot,
+    now: &TreeSnapshot,
+) -> Vec<String> {
     let residual = declared.residual.iter().filter_map(|residual| residual.command.as_deref());
     let metrics = declared.northstar.iter().flat_map(|northstar| northstar.measure.values().map(Vec::as_slice));
     let security = declared
@@ -68,7 +74,7 @@ pub fn instruments_touched(declared: &LoopFile, start: &TreeSnapshot, now: &Tree
         .iter()
         .flat_map(|security| std::iter::once(security.command.as_slice()).chain(security.version_command.as_deref()));
     let surface = declared.api_surface.iter().map(|surface| surface.command.as_slice());
-    let items = declared.prd().items.values().filter_map(|item| item.check.as_deref());
+    let items = items.iter().map(Vec::as_slice);
     let detours = declared.detours().iter().filter_map(|detour| detour.command.as_deref());
     let measures = residual.chain(metrics).chain(security).chain(surface);
     let mut scripts: Vec<String> = measures.chain(items).chain(detours).flat_map(scripts_of).collect();
@@ -260,8 +266,8 @@ mod tests {
         let text = "residual: {command: [sh, count.sh]}\nnorthstar: {measure: {vc-1: [./measure]}}\n";
         let declared = crate::model::loop_file::parse(text, "loop.yaml").unwrap();
         let start = tree(&[("count.sh", "1"), ("measure", "1")]);
-        assert!(instruments_touched(&declared, &start, &start).is_empty());
+        assert!(instruments_touched(&declared, &[], &start, &start).is_empty());
         let now = tree(&[("count.sh", "echo 0")]);
-        assert_eq!(instruments_touched(&declared, &start, &now), ["count.sh", "measure"]);
+        assert_eq!(instruments_touched(&declared, &[], &start, &now), ["count.sh", "measure"]);
     }
 }

@@ -13,6 +13,7 @@ use crate::journal;
 use crate::machine::event::{ArtifactsCollected, ArtifactsPartial, Change, ChangeKind, TreePurpose, TreeTaken};
 use crate::model::canonical;
 use crate::model::digest::Digest;
+use crate::playbook::passes::measure::own_checks;
 use crate::workspace;
 use crate::workspace::tree::{self, FileState, Pace, TreeCache, TreeSnapshot};
 
@@ -151,7 +152,7 @@ impl Trees {
         let (guards_touched, mut instruments_touched) = match by_touch {
             true => (
                 protect::touched(&cx.state().criteria, &start, &after),
-                protect::instruments_touched(cx.state().loop_file(), &start, &after),
+                protect::instruments_touched(cx.state().loop_file(), &own_checks(cx.state()), &start, &after),
             ),
             false => Default::default(),
         };

@@ -4,6 +4,7 @@ use std::path::{Component, Path};
 
 use crate::machine::run::RunState;
 use crate::playbook;
+use crate::playbook::passes::{self, PROGRESS};
 
 /// What every playbook leaves out.
 const EXCLUDED: &[&str] = &["evidence/", ".git/", "scratch/STOP", "AGENTS.md"];
@@ -11,7 +12,10 @@ const EXCLUDED: &[&str] = &["evidence/", ".git/", "scratch/STOP", "AGENTS.md"];
 /// The paths that no snapshot of the workspace holds. Where AGENTS.md is a link, what it leads to is what we write.
 pub fn excluded(state: &RunState) -> Vec<String> {
     let declared = state.loop_file();
-    let own = playbook::of(declared.playbook).own_files(declared);
+    let playbook = playbook::of(declared.playbook);
+    let since = playbook.items_file(declared).filter(|_| state.began_before_layouts());
+    let since: Vec<String> = since.into_iter().flat_map(passes::of_layout).filter(|path| path != PROGRESS).collect();
+    let own = playbook.own_files(declared).into_iter().filter(|path| !since.contains(path));
     let linked = state.found.iter().filter_map(|found| within(found.link.as_deref()?));
     EXCLUDED.iter().map(|name| (*name).to_owned()).chain(own).chain(linked).collect()
 }

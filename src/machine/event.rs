@@ -51,6 +51,8 @@ pub const FIRST_WITH_RECOVERY: u32 = 7;
 /// From this version on what a limit cuts is gone on with: a step before the first iteration is begun again, an iteration
 /// keeps a share for the look at its value, and an end by a limit says which limit.
 pub const FIRST_WITH_CONTINUATIONS: u32 = 7;
+/// A run that began before this version keeps its progress at the top of the workspace, wherever its items lie.
+pub const FIRST_WITH_LAYOUTS: u32 = 9;
 
 /// From this version on a residual that could not be measured at the start counts as red there: it is tried without the
 /// work before it certifies anything.

@@ -224,6 +224,10 @@ pub trait Playbook: Sync {
     fn git_settings<'a>(&self, declared: &'a LoopFile) -> &'a GitSettings {
         &declared.value_settings().git
     }
+    /// The branch that people named for its work.
+    fn branch(&self, _run: &RunState) -> Option<String> {
+        None
+    }
     /// Files of people that no rollback puts back.
     fn kept_files(&self, _declared: &LoopFile) -> Vec<String> {
         Vec::new()
@@ -270,6 +274,10 @@ pub trait Playbook: Sync {
     /// How far the plan is, in one line; `None`: the criteria say it.
     fn title(&self, _run: &RunState) -> Option<String> {
         None
+    }
+    /// What cannot go on and why, for people who look at the run or at its end.
+    fn standstill(&self, _run: &RunState) -> Vec<String> {
+        Vec::new()
     }
     /// Whose prompt the ready screen shows.
     fn first_call(&self) -> Purpose {

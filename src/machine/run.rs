@@ -17,9 +17,9 @@ use crate::model::signature::Signature;
 
 use super::call::{CallState, CallSummary, LeftOver, MAX_DENIED, MAX_DENIED_IN_A_ROW};
 use super::event::{
-    BackpressureSeen, BudgetCut, Event, FIRST_WITH_CONTINUATIONS, FIRST_WITH_COUNTED_TRIES, FIRST_WITH_RECOVERY,
-    FIRST_WITH_REPLAYS, FIRST_WITH_REVIEWS, FIRST_WITH_TOOLS, FIRST_WITH_UNMEASURED_RED, MemoryFound, NorthstarRead,
-    Phase, Probe, ProbeResult, RateLeft, RunHalted, RunStarted,
+    BackpressureSeen, BudgetCut, Event, FIRST_WITH_CONTINUATIONS, FIRST_WITH_COUNTED_TRIES, FIRST_WITH_LAYOUTS,
+    FIRST_WITH_RECOVERY, FIRST_WITH_REPLAYS, FIRST_WITH_REVIEWS, FIRST_WITH_TOOLS, FIRST_WITH_UNMEASURED_RED,
+    MemoryFound, NorthstarRead, Phase, Probe, ProbeResult, RateLeft, RunHalted, RunStarted,
 };
 use super::iteration::{Iteration, call_key};
 use super::ledger::Ledger;
@@ -270,6 +270,11 @@ impl RunState {
     /// Did it begin before recovery came before drift? Then it recovers as it began.
     pub fn began_before_recovery(&self) -> bool {
         self.started.reducer_version < FIRST_WITH_RECOVERY
+    }
+
+    /// Did it begin when its files did not lie beside its items?
+    pub fn began_before_layouts(&self) -> bool {
+        self.started.reducer_version < FIRST_WITH_LAYOUTS
     }
 
     /// Did it begin when a limit was the end of what it cut?

@@ -4,13 +4,17 @@
 //! file that somebody else has changed meanwhile; choose the next item and count.
 //! Not its role: reading and writing the file; deciding that an item passes.
 //! Invariants: nothing is guessed. What does not say clearly whether it passes is an error that names the item and
-//! what to write. A [`Prd`] has at least one item, and its ids differ. A change leaves every other byte as it was.
+//! what to write; only where no item says anything of it, none passes (`Prd::is_silent`). A [`Prd`] has at least one
+//! item, and its ids differ. A change leaves every other byte as it was.
 
+mod command;
 mod error;
 mod item;
 mod json;
 mod list;
 mod merge;
+mod needs;
+mod parts;
 mod priority;
 mod read_when;
 mod select;
@@ -26,6 +30,7 @@ pub use item::Item;
 pub use json::{Span, Syntax};
 pub use list::{Shape, Step};
 pub use merge::{Merged, NotMerged, merge};
+pub use needs::{Needs, Waiting};
 pub use priority::{Priority, Scale};
 pub use read_when::ReadWhen;
 pub use select::{Counts, NoChoice};
@@ -47,6 +52,7 @@ pub struct Prd {
     text: String,
     items: Vec<Item>,
     shape: Shape,
+    silent: bool,
     name: Option<String>,
     branch: Option<String>,
     description: Option<String>,
@@ -72,10 +78,10 @@ impl Prd {
     }
 
     fn from_document(text: &str, root: &Node) -> Result<Self, (usize, Why)> {
-        let (shape, elements) = list::find(text, root)?;
+        let list::List { shape, elements, silent } = list::find(text, root)?;
         let items = elements
             .into_iter()
-            .map(|element| item::read(text, element.path, element.node))
+            .map(|element| item::read(text, element.path, element.node, silent))
             .collect::<Result<Vec<_>, _>>()?;
         ids_differ(text, &items)?;
         priority::one_scale(&items)?;
@@ -88,6 +94,7 @@ impl Prd {
             text: text.to_owned(),
             items,
             shape,
+            silent,
         })
     }
 
@@ -110,6 +117,11 @@ impl Prd {
         &self.shape
     }
 
+    /// Says nothing in the file whether anything passes? Then nothing does; the first change says it of every item.
+    pub fn is_silent(&self) -> bool {
+        self.silent
+    }
+
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -121,6 +133,14 @@ impl Prd {
 
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
+    }
+
+    /// What an item says under keys that nothing here reads, as written, in file order.
+    pub fn other_fields(&self, item: &Item) -> Vec<(String, String)> {
+        let text = item.span.of(&self.text);
+        let Ok(node) = json::read(text) else { return Vec::new() };
+        let others = node.members().unwrap_or_default().iter().filter(|member| !item::is_shown(&member.key));
+        others.map(|member| (member.key.clone(), member.value.span.of(text).to_owned())).collect()
     }
 
     /// Line and column of a byte of the text, from one.

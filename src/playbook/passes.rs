@@ -13,7 +13,7 @@ mod judge;
 mod learned;
 mod legal;
 pub mod measure;
-mod ready;
+pub mod ready;
 mod route;
 mod rows;
 pub mod state;
@@ -46,15 +46,31 @@ use crate::model::value::settings::GitSettings;
 use event::{By, PassEvent, PassJudged, PassVerdict, Route};
 use state::{Passes, Standing, has_items, standing};
 
-/// What the prd playbook writes beside prd.json.
+/// What the prd playbook writes beside prd.json, or where it lies already.
 pub const PROGRESS: &str = "progress.txt";
+/// Beside prd.json: the branch that it named when a run last began.
+pub const LAST_BRANCH: &str = ".last-branch";
+/// Beside prd.json: what was done on earlier branches.
+pub const ARCHIVED: &str = "archive";
 pub const LOG: &str = "loop/log.txt";
 pub const ARCHIVE: &str = "loop/log.archive.txt";
 pub const LAST_ERROR: &str = "loop/last_error.txt";
 /// The latest text of the file that was found and not believed.
 pub const THEIRS: &str = "loop/prd.theirs.json";
-/// All of them: no part of what is worked on.
-pub const LEDGER: [&str; 5] = [LOG, ARCHIVE, LAST_ERROR, THEIRS, PROGRESS];
+/// The items as they were when one last passed.
+pub const LAST_PRD: &str = "loop/prd.last.json";
+/// What is the engine's wherever prd.json lies: no part of what is worked on.
+pub const LEDGER: [&str; 6] = [LOG, ARCHIVE, LAST_ERROR, THEIRS, LAST_PRD, PROGRESS];
+
+/// What lies beside prd.json and is the engine's.
+pub fn of_layout(prd: &str) -> impl Iterator<Item = String> + use<> {
+    [PROGRESS, LAST_BRANCH].map(|name| beside(prd, name)).into_iter()
+}
+
+/// A file in the folder of prd.json.
+pub fn beside(prd: &str, name: &str) -> String {
+    prd.rsplit_once('/').map_or_else(|| name.to_owned(), |(folder, _)| format!("{folder}/{name}"))
+}
 
 /// An author and a critic.
 #[derive(Debug, Clone, Copy)]
@@ -213,6 +229,10 @@ impl Playbook for AuthorAndCritic {
         &declared.prd().git
     }
 
+    fn branch(&self, run: &RunState) -> Option<String> {
+        run.passes().prd.branch.clone().filter(|_| !run.began_before_layouts())
+    }
+
     fn kept_files(&self, declared: &LoopFile) -> Vec<String> {
         self.items_file(declared).into_iter().map(str::to_owned).collect()
     }
@@ -226,8 +246,9 @@ impl Playbook for AuthorAndCritic {
     }
 
     fn own_files(&self, declared: &LoopFile) -> Vec<String> {
-        let ledger = LEDGER.into_iter().filter(|_| self.items);
-        self.items_file(declared).into_iter().chain(ledger).map(str::to_owned).collect()
+        let Some(file) = self.items_file(declared) else { return Vec::new() };
+        let ledger = std::iter::once(file).chain(LEDGER).map(str::to_owned);
+        ledger.chain(of_layout(file).filter(|path| path != PROGRESS)).collect()
     }
 
     fn recorded_file<'a>(&self, run: &'a RunState) -> Option<(&'a str, Digest)> {
@@ -255,6 +276,10 @@ impl Playbook for AuthorAndCritic {
 
     fn title(&self, run: &RunState) -> Option<String> {
         Some(rows::title(run))
+    }
+
+    fn standstill(&self, run: &RunState) -> Vec<String> {
+        state::held_up(run).into_iter().map(|(item, why)| format!("{} {why}", item.id)).collect()
     }
 
     fn first_call(&self) -> Purpose {

@@ -7,6 +7,7 @@
 //! * [`plain`]: files at exactly their names, no link anywhere on the way. For all that is the engine's own.
 //! * [`contain`]: paths that people and agents name; links are followed as long as they stay inside.
 //! * [`document`]: documents of people, read and replaced as a whole.
+//! * [`head`]: the branch that is checked out, for a word before anything is done.
 //! * [`walk`], [`tree`], [`copy`]: all files; what they hold, as digests; a copy of them to work in.
 //! * [`stamps`]: files of program folders, by their times.
 //! * [`layer`]: layers of an overlay over it, and what a command wrote into one.
@@ -20,6 +21,7 @@
 pub mod contain;
 pub mod copy;
 pub mod document;
+pub mod head;
 pub mod layer;
 pub mod plain;
 pub mod stamps;

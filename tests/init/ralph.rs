@@ -198,3 +198,51 @@ fn an_existing_ralph_project_runs_with_two_commands() {
     let order: Vec<&str> = done.iter().map(|(_, data)| data["item"].as_str().unwrap()).collect();
     assert_eq!(order, ["US-002", "US-003", "US-003"], "by priority, not by place");
 }
+
+/// Where people keep the file: found by the folder, and by its name.
+#[test]
+fn the_layouts_that_people_have_are_found() {
+    for (place, named) in [
+        ("prd.json", "."),
+        ("scripts/ralph/prd.json", "."),
+        ("scripts/ralph/prd.json", "scripts/ralph"),
+        ("scripts/ralph/prd.json", "scripts/ralph/prd.json"),
+        (".ralph/prd.json", "."),
+        ("plans/prd.json", "./"),
+        ("feature_list.json", "."),
+    ] {
+        let bench = Bench::new().file(place, PRD).file("Makefile", MAKEFILE);
+        let ended = bench.nightloop(&["init", "--from", named]).expect(0);
+        assert!(ended.stdout.contains(&format!("{place}: 3 items, 1 pass; first item: US-002")), "{}", ended.stdout);
+        assert!(ended.stdout.contains("branch: ralph/greeter"), "{}", ended.stdout);
+        let declared = fs::read_to_string(bench.workspace.join("loop.yaml")).unwrap();
+        assert!(declared.contains(&format!("file: \"{place}\"")), "{declared}");
+    }
+    let bench = Bench::new().file("prd.json", PRD).file("plans/prd.json", PRD);
+    let ended = bench.nightloop(&["init", "--from", "."]).expect(64);
+    assert!(ended.stderr.contains("several files could be meant: prd.json, plans/prd.json"), "{}", ended.stderr);
+    let ended = Bench::new().nightloop(&["init", "--from", "."]).expect(64);
+    assert!(ended.stderr.contains("looked in scripts/ralph/ .ralph/"), "{}", ended.stderr);
+    assert!(!bench.workspace.join("loop.yaml").exists());
+}
+
+/// In its own folder: what lies beside the file is gone on with there, and nothing is put at the top but the loop's own.
+#[test]
+fn a_project_with_its_loop_in_a_folder_runs_with_two_commands() {
+    let bench = project();
+    let at = |name: &str| bench.workspace.join(name);
+    for name in ["prd.json", "progress.txt"] {
+        fs::rename(at(name), at(&format!("scripts/ralph/{name}"))).unwrap();
+    }
+    bench.nightloop(&["init", "--from", "."]).expect(0);
+    let declared = rehearsed(&fs::read_to_string(at("loop.yaml")).unwrap());
+    fs::write(at("loop.yaml"), declared).unwrap();
+    let ended = bench.nightloop(&["run", "--headless"]).expect(0);
+    assert!(ended.stdout.contains("EXIT_CONVERGED"), "{}", ended.stdout);
+    bench.nightloop(&["verify"]).expect(0);
+    let progress = fs::read_to_string(at("scripts/ralph/progress.txt")).unwrap();
+    assert!(progress.starts_with(PROGRESS) && progress.contains("hello.sh needs no arguments"), "{progress}");
+    assert!(!at("progress.txt").exists() && !at("prd.json").exists());
+    let items = fs::read_to_string(at("scripts/ralph/prd.json")).unwrap();
+    assert_eq!(items.matches("\"passes\": true").count(), 3);
+}

@@ -60,3 +60,66 @@ fn a_tree_with_changes_of_somebody_is_not_worked_in() {
     assert!(ran.detail().starts_with("git: "), "{}", ran.detail());
     assert!(ran.chosen().is_empty() && ran.text("mine.txt") == "2\n");
 }
+
+/// A story that names a branch, and a repository on another one.
+fn named(branch: &str, settings: &serde_json::Value, log: &[&str]) -> Bench {
+    let text = json!({"branchName": branch, "userStories": [crate::case::item("A")]}).to_string();
+    let bench = Case::prd(&["A"]).file("prd.json", &text).set("git", settings.clone()).written();
+    git(&bench, &["init", "-q", "-b", "trunk"]);
+    git(&bench, &["add", "-A"]);
+    git(&bench, &["commit", "-q", "-m", log[0]]);
+    log[1..].iter().for_each(|subject| drop(git(&bench, &["commit", "-q", "--allow-empty", "-m", subject])));
+    bench
+}
+
+fn current(ran: &Ran) -> String {
+    git(&ran.bench, &["branch", "--show-current"]).trim().to_owned()
+}
+
+#[test]
+fn the_branch_that_the_items_name_is_made_and_committed_on_in_the_projects_words() {
+    let bench = named("ralph/greeter", &json!({"mode": "branch"}), &["start", "feat: [US-000] - Begin"]);
+    let start = git(&bench, &["rev-parse", "HEAD"]);
+    let ran = run(bench).converged();
+    assert_eq!(current(&ran), "ralph/greeter");
+    assert_eq!(git(&ran.bench, &["rev-parse", "trunk"]), start);
+    let subjects = git(&ran.bench, &["log", "--format=%s"]);
+    assert!(subjects.lines().any(|line| line == "feat: [A] - Item A"), "{subjects}");
+    assert!(ran.ended.stdout.contains("works on branch ralph/greeter"), "{}", ran.ended.stdout);
+    // The next run goes on there, in words that are declared.
+    let mut declared: serde_json::Value = serde_json::from_str(&ran.text("loop.yaml")).unwrap();
+    declared["prd"]["commit"] = json!("work({id}): {title}");
+    ran.put("loop.yaml", &declared.to_string());
+    ran.put("a.txt", "gone\n");
+    let text = json!({"branchName": "ralph/greeter", "userStories": [crate::case::item("A")]}).to_string();
+    ran.put("prd.json", &text);
+    git(&ran.bench, &["add", "-A"]);
+    git(&ran.bench, &["commit", "-q", "-m", "again"]);
+    let ran = run(ran.bench).converged();
+    assert_eq!(current(&ran), "ralph/greeter");
+    let subjects = git(&ran.bench, &["log", "--format=%s", "-n", "5"]);
+    assert!(subjects.lines().any(|line| line == "work(A): Item A"), "{subjects}");
+}
+
+#[test]
+fn a_branch_that_cannot_be_used_is_said() {
+    // Off: one line, and nothing is touched.
+    let ran = run(named("ralph/greeter", &json!({"mode": "off"}), &["start"])).converged();
+    let said = "prd.json names the branch ralph/greeter; git is off, so the work stays on trunk";
+    assert!(ran.ended.stdout.contains(said), "{}", ran.ended.stdout);
+    assert_eq!(current(&ran), "trunk");
+    // Protected, or no name for a branch: the run's own, and why.
+    for (branch, why) in [("main", "it is a protected branch"), ("-x y", "git takes no such name")] {
+        let ran = run(named(branch, &json!({"mode": "branch"}), &["start"])).converged();
+        assert!(current(&ran).starts_with("nightloop/"), "{}", current(&ran));
+        assert!(ran.ended.stdout.contains(why), "{}", ran.ended.stdout);
+    }
+    // It is at another commit: nothing is checked out over the work, and what to do is said.
+    let bench = named("ralph/greeter", &json!({"mode": "branch"}), &["start"]);
+    git(&bench, &["branch", "ralph/greeter"]);
+    git(&bench, &["commit", "-q", "--allow-empty", "-m", "later"]);
+    let there = git(&bench, &["rev-parse", "ralph/greeter"]);
+    let ran = run(bench).ends(1).is("EXIT_BLOCKED", "ENVIRONMENT_MISMATCH");
+    assert!(ran.detail().contains("`git switch ralph/greeter`") && ran.called().is_empty(), "{}", ran.detail());
+    assert_eq!((current(&ran).as_str(), git(&ran.bench, &["rev-parse", "ralph/greeter"])), ("trunk", there));
+}

@@ -20,6 +20,7 @@ mod forge;
 mod git;
 mod habits;
 mod hands;
+mod layout;
 mod ledger;
 mod micro;
 mod prd;

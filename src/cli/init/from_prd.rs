@@ -48,6 +48,9 @@ pub fn declaration(prd: &Prd, file: &str, checks: &[Inferred], agent: &str) -> S
         let id = quoted(&item.id);
         text.push_str(&format!("  #   {id}: {{ check: [\"sh\", \"checks/one.sh\"], files: [\"src/**\"] }}\n"));
     }
+    if let Some(branch) = prd.branch() {
+        text.push_str(&format!("  # git: {{ mode: branch }}                   # commits on {}\n", Safe::line(branch)));
+    }
     let budget = sized(failing);
     text.push_str(&format!(
         "# {LOOPS_PER_ITEM} attempts for each open item, and {SPARE_ITERATIONS} spare\n\

@@ -53,6 +53,12 @@ pub(super) struct Span {
     pub start: String,
 }
 
+/// The first line of a message.
+pub(super) fn first_line(text: &str) -> String {
+    let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || c.is_control()).collect();
+    words.join(" ").chars().take(MAX_MESSAGE).collect()
+}
+
 /// What is to be committed, and what not.
 #[derive(Default)]
 struct Sorted {
@@ -83,6 +89,11 @@ impl Work<'_> {
 
     /// Commits what the run changed; nothing changed, no commit.
     pub(super) async fn commit(&self, what: &str) -> Result<Done, Trouble> {
+        self.commit_as(&self.message(what)).await
+    }
+
+    /// The same, in words of one line.
+    pub(super) async fn commit_as(&self, message: &str) -> Result<Done, Trouble> {
         let head = self.head().await?;
         let index = Index::at(self.git, "HEAD").await?;
         let changed = index.changed(self.git).await?.into_iter().map(|entry| entry.name);
@@ -98,13 +109,12 @@ impl Work<'_> {
         let before = self.git.line(&["rev-parse", &format!("{head}^{{tree}}")]).await?.unwrap_or_default();
         let mut done = Done { head: head.clone(), sensitive: sorted.sensitive, notes: sorted.notes, ..Done::default() };
         if tree != before {
-            let message = self.message(what);
             let make = ["commit-tree", &tree, "-p", &head, "-F", "-"];
             let input = Some(format!("{message}\n").into_bytes());
             let made = one_line(self.git.must(Call { arguments: &make, index: None, input }).await?);
             // Only from where it was: a commit that somebody made meanwhile is not lost.
             let branch = format!("refs/heads/{}", self.branch);
-            self.git.output(&["update-ref", "-m", &message, &branch, &made, &head]).await?;
+            self.git.output(&["update-ref", "-m", message, &branch, &made, &head]).await?;
             let files = index::between(self.git, &head, &made).await?;
             list(&mut done.files, files.iter().map(|entry| shown(&entry.name)), &mut done.notes);
             done.head = made;
@@ -182,9 +192,7 @@ impl Work<'_> {
     }
 
     fn message(&self, what: &str) -> String {
-        let text = format!("nightloop({}): {what}", self.name);
-        let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || c.is_control()).collect();
-        words.join(" ").chars().take(MAX_MESSAGE).collect()
+        first_line(&format!("nightloop({}): {what}", self.name))
     }
 
     /// Puts the run's files back as they are at a commit of this branch.

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use crate::machine::event::GitFacts;
+use crate::model::commit_style;
 use crate::model::value::settings::{GitMode, GitSettings};
 use crate::workspace::plain;
 
@@ -19,6 +20,9 @@ const MAX_FOREIGN: usize = 5_000;
 const MAX_FOREIGN_BYTES: usize = 256 * 1024;
 /// Changed files that a refusal names.
 const NAMED: usize = 10;
+/// Commits whose words are looked at, and how much of each.
+const SUBJECTS: &str = "-n50";
+const MAX_SUBJECT: usize = 300;
 /// The longest part of a branch's name that comes from the loop's.
 const MAX_NAME: usize = 40;
 /// What git leaves in its folder while something is half-done.
@@ -53,11 +57,20 @@ pub(super) fn branch_name(loop_name: &str, run: &str) -> String {
     format!("nightloop/{name}-{}", run.get(tail..).unwrap_or(run).to_ascii_lowercase())
 }
 
+/// The branches that a run may go to.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    /// One of the run's own.
+    pub own: &'a str,
+    /// The one that people named for this work.
+    pub named: Option<&'a str>,
+}
+
 /// Goes to the run's branch; the facts have no branch where there is none to go to.
 pub(super) async fn prepare(
     git: &Git,
     settings: &GitSettings,
-    wanted: &str,
+    wanted: Wanted<'_>,
     known: Option<&GitFacts>,
 ) -> Result<GitFacts, Trouble> {
     let (branch, head) = match look(git).await? {
@@ -66,6 +79,15 @@ pub(super) async fn prepare(
         Standing::Absent(why) => return Ok(GitFacts { notes: vec![why], ..GitFacts::default() }),
     };
     quiet(git).await?;
+    let began = known.and_then(|known| known.branch.as_deref());
+    let (wanted, notes) = match (began, wanted.named) {
+        (Some(began), _) => (began, Vec::new()),
+        (None, Some(named)) => match unusable(git, settings, named).await? {
+            None => (named, Vec::new()),
+            Some(why) => (wanted.own, vec![format!("not on {}, which was named: {why}", shown(named.as_bytes()))]),
+        },
+        (None, None) => (wanted.own, Vec::new()),
+    };
     if is_protected(settings, wanted) {
         return Err(Trouble::refused(format!("the run's own branch {wanted} would be a protected one")));
     }
@@ -85,6 +107,7 @@ pub(super) async fn prepare(
         switch(git, &branch, &head, wanted).await?;
         branch
     };
+    let style = commit_style::of(&subjects(git).await?);
     let mut foreign: Vec<String> = found.changed.into_iter().chain(found.untracked).collect();
     foreign.sort_unstable();
     foreign.dedup();
@@ -93,8 +116,27 @@ pub(super) async fn prepare(
         original: Some(original).filter(|name| !name.is_empty()),
         head: Some(head),
         foreign,
+        style,
+        notes,
         ..GitFacts::default()
     })
+}
+
+/// Why a branch that people named cannot be worked on.
+async fn unusable(git: &Git, settings: &GitSettings, named: &str) -> Result<Option<String>, Trouble> {
+    if is_protected(settings, named) {
+        return Ok(Some("it is a protected branch".to_owned()));
+    }
+    let is_name = git.run(Call { arguments: &["check-ref-format", "--branch", named], ..Call::default() }).await?;
+    let is_name = is_name.code == 0 && !named.starts_with('-') && !named.starts_with("refs/");
+    Ok((!is_name).then(|| "git takes no such name".to_owned()))
+}
+
+/// The first lines of the latest commits.
+async fn subjects(git: &Git) -> Result<Vec<String>, Trouble> {
+    let log = git.output(&["log", "--no-show-signature", "--no-merges", "--format=%s", SUBJECTS, "HEAD"]).await?;
+    let lines = String::from_utf8_lossy(&log).lines().map(|line| line.chars().take(MAX_SUBJECT).collect()).collect();
+    Ok(lines)
 }
 
 /// Is this a repository whose tree is the workspace, with a branch that has commits?
@@ -162,7 +204,7 @@ async fn switch(git: &Git, from: &str, head: &str, to: &str) -> Result<(), Troub
     match git.line(&["rev-parse", "--quiet", "--verify", &full]).await? {
         Some(there) if there != head => {
             return Err(Trouble::refused(format!(
-                "the run's branch {to} is at another commit than {from}: `git switch {to}` goes on with it"
+                "the branch {to} is at another commit than {from}: `git switch {to}` goes on with it, then run again"
             )));
         }
         Some(_) => {}

@@ -50,6 +50,7 @@ impl Repo {
             settings: GitSettings::default(),
             kept: ["VISION.md", "./docs//PRD.md"].into_iter().chain(VIEWS).map(paths::plain).collect(),
             known: None,
+            named: None,
         };
         let declared = SandboxDecl::default();
         let in_force = sandbox::decide(&declared, false).unwrap();

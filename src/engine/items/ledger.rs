@@ -3,7 +3,6 @@
 //! Invariants: what is in the files is never lost: lines that roll out of the log go to its archive, and the progress
 //! only grows; an entry names its run and iteration, so that it is written once however often it is tried.
 
-use crate::model::prd::Item;
 use crate::playbook::passes::event::{By, ItemSettled, PassJudged, PassVerdict};
 use crate::playbook::passes::measure;
 use crate::workspace::plain::{self, Bits, Durability};
@@ -11,7 +10,8 @@ use crate::workspace::plain::{self, Bits, Durability};
 use super::super::context::Context;
 use super::super::error::EngineError;
 use super::super::excerpt;
-use super::{ARCHIVE, LAST_ERROR, LOG, PROGRESS};
+use super::beside::progress_path;
+use super::{ARCHIVE, LAST_ERROR, LAST_PRD, LOG};
 
 /// Lines of the log that stay in it.
 pub const RADIUS: usize = 50;
@@ -39,7 +39,9 @@ pub(super) fn write(cx: &Context<'_>, judged: &PassJudged, settled: &ItemSettled
         )
     };
     log(cx, &cx.secrets().redact(&entry), &mark)?;
-    if settled.passes {
+    if let Some(sha256) = settled.sha256.filter(|_| settled.passes) {
+        let text = cx.blobs().get(&sha256)?;
+        replace(cx, LAST_PRD, &String::from_utf8_lossy(&text))?;
         return progress(cx, judged, &date, &mark);
     }
     let vector = error_vector(cx, judged, settled, attempt)?;
@@ -86,7 +88,8 @@ fn error_vector(
 
 /// In the style that the file has; a new one gets blocks.
 fn progress(cx: &Context<'_>, judged: &PassJudged, date: &str, mark: &str) -> Result<(), EngineError> {
-    let known = current(cx, PROGRESS)?;
+    let path = progress_path(cx);
+    let known = current(cx, &path)?;
     if known.contains(mark) {
         return Ok(());
     }
@@ -113,7 +116,7 @@ fn progress(cx: &Context<'_>, judged: &PassJudged, date: &str, mark: &str) -> Re
         entry.push_str("---\n");
         entry
     };
-    let head = if known.is_empty() { format!("# Progress Log\nStarted: {date}\n---\n") } else { String::new() };
+    let head = if known.is_empty() { new_progress(date) } else { String::new() };
     let gap = if known.is_empty() || known.ends_with("\n\n") {
         ""
     } else if known.ends_with('\n') {
@@ -122,12 +125,17 @@ fn progress(cx: &Context<'_>, judged: &PassJudged, date: &str, mark: &str) -> Re
         "\n\n"
     };
     let entry = cx.secrets().redact(&entry).into_owned();
-    replace(cx, PROGRESS, &format!("{known}{head}{gap}{entry}"))
+    replace(cx, &path, &format!("{known}{head}{gap}{entry}"))
+}
+
+/// How a progress file begins.
+pub(super) fn new_progress(date: &str) -> String {
+    format!("# Progress Log\nStarted: {date}\n---\n")
 }
 
 /// The files that people of such a project expect, empty where there are none.
 pub(super) fn begin(cx: &Context<'_>) -> Result<(), EngineError> {
-    for path in [LOG, LAST_ERROR, PROGRESS] {
+    for path in [LOG, LAST_ERROR, &progress_path(cx)] {
         if plain::kind(cx.workspace(), path).is_ok_and(|kind| kind.is_none()) {
             replace(cx, path, "")?;
         }
@@ -135,7 +143,7 @@ pub(super) fn begin(cx: &Context<'_>) -> Result<(), EngineError> {
     Ok(())
 }
 
-fn current(cx: &Context<'_>, path: &str) -> Result<String, EngineError> {
+pub(super) fn current(cx: &Context<'_>, path: &str) -> Result<String, EngineError> {
     let odd = |why: String| EngineError::Resumable {
         message: why,
         hint: "move the file away, then run `nightloop resume`".to_owned(),
@@ -175,7 +183,7 @@ fn is_table(progress: &str) -> bool {
     table > 0 && table * 2 >= all
 }
 
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -189,22 +197,6 @@ fn concerns(judged: &PassJudged) -> String {
             one_line(&concern.description),
             one_line(&concern.recommendation)
         ));
-    }
-    text
-}
-
-/// The item as its author and its critic see it.
-pub fn item_brief(item: &Item, attempt: u32) -> String {
-    let mut text = format!("id: {}\ntitle: {}\nattempt: {attempt}\n", item.id, one_line(&item.title));
-    if let Some(description) = &item.description {
-        text.push_str(&format!("description: {description}\n"));
-    }
-    text.push_str("acceptance criteria, by number:\n");
-    for (index, criterion) in item.acceptance.iter().enumerate() {
-        text.push_str(&format!("{}. {}\n", index + 1, one_line(criterion)));
-    }
-    if let Some(notes) = item.notes.as_ref().filter(|notes| !notes.trim().is_empty()) {
-        text.push_str(&format!("notes: {notes}\n"));
     }
     text
 }

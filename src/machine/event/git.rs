@@ -23,10 +23,15 @@ impl GitEvent {
             Self::GitFinished(done) => match (&done.problem, &done.operation) {
                 (Some(problem), _) => bad(format!("git: {problem}")),
                 (None, GitOperation::Prepare) => match &done.facts.branch {
-                    Some(branch) => Told::new(Run, format!("works on branch {branch}")),
+                    Some(branch) => {
+                        let notes: String = done.facts.notes.iter().map(|note| format!("; {note}")).collect();
+                        Told::new(Run, format!("works on branch {branch}{notes}"))
+                    }
                     None => Told::new(Run, "works without a repository"),
                 },
-                (None, GitOperation::Commit { what }) => Told::new(Run, format!("committed: {what}")),
+                (None, GitOperation::Commit { what } | GitOperation::CommitItem { message: what }) => {
+                    Told::new(Run, format!("committed: {what}"))
+                }
                 (None, GitOperation::Checkpoint { label }) => Told::judged(Run, true, format!("checkpoint {label}")),
                 (None, GitOperation::Restore { why, .. }) => Told::new(Run, format!("files put back: {why}")),
             },
@@ -45,10 +50,12 @@ impl GitEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "operation")]
 pub enum GitOperation {
-    /// Look at the repository, go to a branch of the run's own.
+    /// Look at the repository, go to the branch that the work belongs on, or to one of the run's own.
     Prepare,
     /// Commit what the run changed.
     Commit { what: String },
+    /// Commit what the run changed, in exactly these words.
+    CommitItem { message: String },
     /// Commit, and remember the place with what passed there.
     Checkpoint { label: String },
     /// Put the files of the run back as they were at a commit.
@@ -74,6 +81,9 @@ pub struct GitFacts {
     pub files: Vec<String>,
     /// Files that were left out because of their names.
     pub sensitive: Vec<String>,
+    /// How commits of this repository speak of an item, with `{id}` and `{title}`; found when it is first looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub style: Option<String>,
     /// What else was left out, or is worth knowing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

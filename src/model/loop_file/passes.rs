@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::model::commit_style;
 use crate::model::detour::{self, DetourDecl};
 use crate::model::value::settings::{GitMode, GitSettings, Wrong};
 
@@ -15,6 +16,8 @@ pub const LOOPS_PER_ITEM: u32 = 3;
 /// The most passes that may be declared for a microloop.
 const MAX_LIMIT: u32 = 10;
 const MAX_ITEMS: usize = 1_000;
+/// The longest words of a commit.
+const MAX_COMMIT: usize = 200;
 /// A day, in seconds.
 const MAX_SECONDS: u64 = 86_400;
 
@@ -29,8 +32,12 @@ pub struct PrdSettings {
     /// What is known of single items, by their ids.
     pub items: BTreeMap<String, ItemDecl>,
     pub detours: Vec<DetourDecl>,
-    /// Commits of what passes, on a branch of the run's own. Default off: nothing is committed.
+    /// Commits of what passes, on the branch that the items name, or one of the run's own. Default off: nothing is
+    /// committed.
     pub git: GitSettings,
+    /// The words of such a commit, with `{id}` and `{title}`. Default: as the repository's commits say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
 }
 
 impl Default for PrdSettings {
@@ -41,6 +48,7 @@ impl Default for PrdSettings {
             items: BTreeMap::new(),
             detours: Vec::new(),
             git: GitSettings { mode: GitMode::Off, ..GitSettings::default() },
+            commit: None,
         }
     }
 }
@@ -108,6 +116,14 @@ impl PrdSettings {
         let plain = path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
         if self.file.is_empty() || !plain {
             return Err(("prd:", format!("`{}` is not a file in the workspace", self.file), "for example prd.json"));
+        }
+        let is_style = |style: &String| commit_style::names_the_item(style) && style.len() <= MAX_COMMIT;
+        if let Some(bad) = self.commit.as_ref().filter(|style| !is_style(style)) {
+            return Err((
+                "commit",
+                format!("`{bad}` does not say which item it is about"),
+                "e.g. \"feat: {id} - {title}\"",
+            ));
         }
         if self.items.len() > MAX_ITEMS {
             return Err(("items", format!("{} items: at most {MAX_ITEMS}", self.items.len()), ""));

@@ -4,20 +4,23 @@
 //! Invariants: texts are as written apart from blanks around them; the verdict is never a guess; an item without an
 //! id of its own gets one from what it says, so that it stays the same item wherever in the list it stands.
 
+use super::command;
 use super::error::{Why, quote};
 use super::json::{JsonKind, Member, Node, Span};
+use super::needs;
+use super::parts::{self, Blank, Part};
 use super::priority::Priority;
 use super::verdict::{self, PassesValue};
-use super::{first_named, first_text};
+use super::{first_named, first_text, is_one_of};
 use crate::model::digest::Digest;
 
 /// Longer ids are refused.
 const LONGEST_ID: usize = 200;
 
-const TITLES: &[&str] = &["title", "name", "story", "task", "summary"];
+const TITLES: &[&str] = &["title", "name", "story", "task", "summary", "behavior", "behaviour", "feature"];
 const DESCRIPTIONS: &[&str] = &["description", "details"];
 /// What must hold, the most explicit first; of several, the first that says anything counts.
-const CRITERIA: &[&str] = &[
+pub(super) const CRITERIA: &[&str] = &[
     "acceptancecriteria",
     "acceptance",
     "criteria",
@@ -48,13 +51,24 @@ pub struct Item {
     pub passes: bool,
     /// Several are joined by line breaks.
     pub notes: Option<String>,
+    /// Ids of what has to pass before, as written; they may name nothing.
+    pub needs: Vec<String>,
+    /// A command of its own that shows whether it passes.
+    pub command: Option<Vec<String>>,
     /// Where in the document, e.g. `phases[1].tasks[0]`.
     pub path: String,
     /// The whole object.
     pub span: Span,
-    /// All that the item says about passing, the plainest first; never empty, and of one mind.
+    /// All that the item says about passing, the plainest first, and of one mind; empty in a file that says nothing
+    /// of it anywhere.
     pub(super) verdicts: Vec<PassesValue>,
     pub(super) notes_at: Option<NotesAt>,
+    /// Its criteria and subtasks that say by themselves whether they are met.
+    pub(super) parts: Vec<Part>,
+    /// Places for a proof that nothing stands in.
+    pub(super) blanks: Vec<Blank>,
+    /// The key and the value of the last member.
+    pub(super) last: (Span, Span),
 }
 
 /// Where the notes are, and what they are.
@@ -85,16 +99,28 @@ impl Item {
 
     /// What is asked for: when this differs, a proof for one is no proof for the other.
     pub fn asks_the_same(&self, other: &Self) -> bool {
-        (&self.title, &self.description, &self.acceptance) == (&other.title, &other.description, &other.acceptance)
+        (&self.title, &self.description, &self.acceptance, &self.command)
+            == (&other.title, &other.description, &other.acceptance, &other.command)
+    }
+
+    /// All values that a change of whether it passes may change.
+    pub fn verdict_spans(&self) -> Vec<Span> {
+        let parts = self.parts.iter().flat_map(|part| &part.verdicts);
+        self.verdicts.iter().chain(parts).map(|verdict| verdict.value).collect()
+    }
+
+    /// How many of its criteria and subtasks say that they are not met, and how many say anything.
+    pub fn parts_open(&self) -> (usize, usize) {
+        (self.parts.iter().filter(|part| !part.passes()).count(), self.parts.len())
     }
 }
 
-/// Reads an object of the list. The byte is where the trouble is.
-pub(super) fn read(text: &str, path: String, node: &Node) -> Result<Item, (usize, Why)> {
+/// Reads an object of the list. `silent`: nothing in the file says whether it passes. The byte is where the trouble is.
+pub(super) fn read(text: &str, path: String, node: &Node, silent: bool) -> Result<Item, (usize, Why)> {
     let members = node.members().unwrap_or_default();
     let given = given_id(text, &path, members)?;
     let called = given.as_deref().unwrap_or(&path);
-    let verdicts = verdict::read(called, node.span.start, members)?;
+    let verdicts = if silent { Vec::new() } else { verdict::read(called, node.span.start, members)? };
     let priority = Priority::read(text, called, first_named(members, &["priority"]))?;
     let description = first_text(members, DESCRIPTIONS);
     let acceptance = criteria(text, members);
@@ -109,6 +135,11 @@ pub(super) fn read(text: &str, path: String, node: &Node) -> Result<Item, (usize
         passes: verdicts.first().is_some_and(|verdict| verdict.passes),
         notes: notes.and_then(|node| notes_text(text, node)),
         notes_at: notes.map(notes_at),
+        needs: needs::named(text, members),
+        command: command::of(members),
+        parts: parts::read(members),
+        blanks: parts::blanks(members),
+        last: members.last().map_or((node.span, node.span), |last| (last.key_span, last.value.span)),
         span: node.span,
         title,
         description,
@@ -117,6 +148,17 @@ pub(super) fn read(text: &str, path: String, node: &Node) -> Result<Item, (usize
         path,
         verdicts,
     })
+}
+
+/// Is it told under a name of its own to whoever works on the item?
+pub(super) fn is_shown(key: &str) -> bool {
+    let plain = ["title", "name", "description", "details", "acceptancecriteria", "acceptance", "criteria", "id"];
+    is_one_of(key, &plain) || is_one_of(key, NOTES) || verdict::is_verdict_key(key)
+}
+
+/// Does an object with these members say what is to be done?
+pub(super) fn says_what_to_do(members: &[Member]) -> bool {
+    first_text(members, TITLES).or_else(|| first_text(members, DESCRIPTIONS)).is_some()
 }
 
 /// What to call an object that cannot be read as an item: its id, or its path.
@@ -161,11 +203,19 @@ fn sentence(text: &str, node: &Node) -> Option<String> {
     let said = match &node.kind {
         JsonKind::Null => return None,
         JsonKind::Text(said) => said.clone(),
-        JsonKind::Object(members) => first_text(members, SENTENCES).unwrap_or_else(|| node.span.of(text).to_owned()),
+        JsonKind::Object(members) => first_text(members, SENTENCES).unwrap_or_else(|| without_verdict(text, members)),
         JsonKind::Flag(_) | JsonKind::Number | JsonKind::List(_) => node.span.of(text).to_owned(),
     };
     let said = said.trim();
     (!said.is_empty()).then(|| said.to_owned())
+}
+
+/// An object as written, apart from what says whether it is met: that changes, and what is asked for does not.
+fn without_verdict(text: &str, members: &[Member]) -> String {
+    let asked = members.iter().filter(|member| !verdict::is_verdict_key(&member.key) && !parts::is_proof(&member.key));
+    let asked: Vec<&str> =
+        asked.map(|member| Span { start: member.key_span.start, end: member.value.span.end }.of(text)).collect();
+    asked.join(", ")
 }
 
 /// Null is no notes; a list is its elements.

@@ -71,16 +71,33 @@ pub struct Element<'a> {
     pub node: &'a Node,
 }
 
-/// The list of work, and what is in it. The byte is where the trouble is.
-pub fn find<'a>(text: &str, root: &'a Node) -> Result<(Shape, Vec<Element<'a>>), (usize, Why)> {
+/// The list of work, and what is in it.
+#[derive(Debug)]
+pub struct List<'a> {
+    pub shape: Shape,
+    pub elements: Vec<Element<'a>>,
+    /// Nothing in the document says of anything whether it passes.
+    pub silent: bool,
+}
+
+/// The list of work. The byte is where the trouble is.
+pub fn find<'a>(text: &str, root: &'a Node) -> Result<List<'a>, (usize, Why)> {
     let mut found = Vec::new();
-    search(root, None, &mut Vec::new(), &mut found);
+    search(root, None, &mut Vec::new(), &mut found, is_work);
+    let silent = found.is_empty();
+    if silent {
+        search(root, None, &mut Vec::new(), &mut found, is_silent);
+    }
     match found.as_slice() {
         [] => Err(nothing_found(text, root)),
         [(shape, _)] => {
             let mut elements = Vec::new();
             collect(root, &shape.0, String::new(), &mut elements)?;
-            Ok((shape.clone(), elements))
+            let odd = |element: &&Element<'_>| silent && element.node.members().is_some_and(verdict::hints);
+            match elements.iter().find(odd).is_some() || (silent && says_done(root, &shape.0)) {
+                true => Err(nothing_found(text, root)),
+                false => Ok(List { shape: shape.clone(), elements, silent }),
+            }
         }
         [(first, _), (second, span), ..] => {
             let why = Why::TwoLists { first: quote(&first.to_string()), second: quote(&second.to_string()) };
@@ -89,15 +106,44 @@ pub fn find<'a>(text: &str, root: &'a Node) -> Result<(Shape, Vec<Element<'a>>),
     }
 }
 
+/// Does anything around the lists of that shape say that it is done? Then its items may be, too.
+fn says_done(node: &Node, steps: &[Step]) -> bool {
+    let Some((step, rest)) = steps.split_first() else { return false };
+    let members = node.members().unwrap_or_default();
+    let done = verdict::read("", node.span.start, members);
+    let is_done = done.is_ok_and(|verdicts| verdicts.first().is_some_and(|verdict| verdict.passes));
+    is_done
+        || match step {
+            Step::Key(key) => members.iter().any(|member| member.key == *key && says_done(&member.value, rest)),
+            Step::Each => node.list().unwrap_or_default().iter().any(|inner| says_done(inner, rest)),
+        }
+}
+
+/// Does a list say of its elements whether they pass?
+fn is_work(nodes: &[Node], known: bool) -> bool {
+    let mut members = nodes.iter().filter_map(Node::members);
+    if known { members.any(verdict::speaks) } else { members.any(verdict::speaks_plainly) }
+}
+
+/// Is it a list of work by its name and its elements, which say nothing of passing?
+fn is_silent(nodes: &[Node], known: bool) -> bool {
+    known && !nodes.is_empty() && nodes.iter().all(|node| node.members().is_some_and(item::says_what_to_do))
+}
+
 /// Collects the first two shapes that could be meant; two are enough to refuse.
-fn search(node: &Node, name: Option<&str>, steps: &mut Vec<Step>, found: &mut Vec<(Shape, Span)>) {
+fn search(
+    node: &Node,
+    name: Option<&str>,
+    steps: &mut Vec<Step>,
+    found: &mut Vec<(Shape, Span)>,
+    is_list: fn(&[Node], bool) -> bool,
+) {
     if found.len() > 1 {
         return;
     }
     if let Some(nodes) = node.list() {
         let known = name.is_none_or(|name| is_one_of(name, NAMES));
-        let members = || nodes.iter().filter_map(Node::members);
-        let is_work = if known { members().any(verdict::speaks) } else { members().any(verdict::speaks_plainly) };
+        let is_work = is_list(nodes, known);
         if is_work && found.iter().all(|(shape, _)| shape.0 != *steps) {
             found.push((Shape(steps.clone()), node.span));
         }
@@ -107,13 +153,13 @@ fn search(node: &Node, name: Option<&str>, steps: &mut Vec<Step>, found: &mut Ve
         }
         steps.push(Step::Each);
         for inner in nodes {
-            search(inner, name, steps, found);
+            search(inner, name, steps, found, is_list);
         }
         steps.pop();
     } else {
         for member in node.members().unwrap_or_default() {
             steps.push(Step::Key(member.key.clone()));
-            search(&member.value, Some(&member.key), steps, found);
+            search(&member.value, Some(&member.key), steps, found, is_list);
             steps.pop();
         }
     }

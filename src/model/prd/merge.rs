@@ -1,9 +1,8 @@
 //! Bringing our change into a file that somebody else has changed meanwhile.
 //!
-//! Role: from what we read (`base`), what we would write (`ours`) and what is on disk now (`theirs`), the text that
-//! has both. Not its role: deciding a conflict. Invariants: everything in `theirs` that is not our item's verdict or
-//! notes stays byte for byte; a verdict that somebody else touched is never overwritten; `ours` is `base` with one
-//! item changed and nothing else, so nothing of ours is lost either.
+//! Role: from what we read (`base`), our change of one item and what is on disk now (`theirs`), the text that has both.
+//! Not its role: deciding a conflict. Invariants: everything in `theirs` that the change is not about stays byte for
+//! byte; a verdict that somebody else touched is never overwritten.
 
 use super::error::{PrdError, quote};
 use super::{Change, ChangeError, Item, Prd};
@@ -28,59 +27,30 @@ pub enum NotMerged {
         quote(.id), quote(.base), quote(.theirs), quote(.ours)
     )]
     Conflict { id: String, base: String, ours: String, theirs: String },
-    #[error("more was changed than whether one item passes, and its notes: make one such change at a time")]
-    NotOneChange,
     #[error(transparent)]
     Unwritable(#[from] ChangeError),
 }
 
-/// The text with their changes and ours.
-pub fn merge(base: &Prd, ours: &Prd, theirs: &[u8]) -> Result<Merged, NotMerged> {
+/// The text with their changes and ours: this change of one item.
+pub fn merge(base: &Prd, id: &str, change: &Change, theirs: &[u8]) -> Result<Merged, NotMerged> {
+    let ours = base.with_item(id, change)?;
     // Nothing happened, or our text is there already: after a crash the same write may be tried again.
-    if theirs == base.text.as_bytes() || theirs == ours.text.as_bytes() {
-        return Ok(Merged { text: ours.text.clone(), asks_differently: false });
+    if theirs == base.text.as_bytes() || theirs == ours.as_bytes() {
+        return Ok(Merged { text: ours, asks_differently: false });
     }
     let theirs = Prd::read(theirs).map_err(NotMerged::NotAPrd)?;
-    let Some((before, after, change)) = our_change(base, ours)? else {
-        return Ok(Merged { text: theirs.text, asks_differently: false });
+    let (Some(before), Some(now)) = (base.item(id), theirs.item(id)) else {
+        return Err(NotMerged::Gone { id: id.to_owned() });
     };
-    let id = &before.id;
-    let now = theirs.item(id).ok_or_else(|| NotMerged::Gone { id: id.clone() })?;
-    if change.passes.is_some() && said(base, before) != said(&theirs, now) {
-        let all = [said(base, before), said(ours, after), said(&theirs, now)];
-        let [base, ours, theirs] = all.map(|said| said.join(", "));
-        return Err(NotMerged::Conflict { id: id.clone(), base, ours, theirs });
+    let turns = change.passes.is_some_and(|passes| passes != before.passes);
+    if turns && said(base, before) != said(&theirs, now) {
+        let ours = Prd::read(ours.as_bytes()).map_err(NotMerged::NotAPrd)?;
+        let after = ours.item(id).map(|after| said(&ours, after)).unwrap_or_default();
+        let [base, ours, theirs] = [said(base, before), after, said(&theirs, now)].map(|said| said.join(", "));
+        return Err(NotMerged::Conflict { id: id.to_owned(), base, ours, theirs });
     }
-    let text = theirs.with_item(id, &change)?;
+    let text = theirs.with_item(id, change)?;
     Ok(Merged { text, asks_differently: !now.asks_the_same(before) })
-}
-
-/// What we changed: none when nothing, an error when it is not one item's verdict and notes.
-fn our_change<'a>(base: &'a Prd, ours: &'a Prd) -> Result<Option<(&'a Item, &'a Item, Change)>, NotMerged> {
-    if base.text == ours.text {
-        return Ok(None);
-    }
-    let pairs = base.items.iter().zip(&ours.items);
-    let (before, after) = pairs
-        .into_iter()
-        .find(|(before, after)| before.passes != after.passes || before.notes != after.notes)
-        .ok_or(NotMerged::NotOneChange)?;
-    let change = Change {
-        passes: (before.passes != after.passes).then_some(after.passes),
-        note: after.notes.as_deref().map(|now| added(before.notes.as_deref(), now).to_owned()),
-    };
-    // The proof that this is all we changed is that it leads to our text.
-    match base.with_item(&before.id, &change) {
-        Ok(text) if text == ours.text => Ok(Some((before, after, change))),
-        _ => Err(NotMerged::NotOneChange),
-    }
-}
-
-/// What was added to the notes.
-fn added<'a>(before: Option<&str>, now: &'a str) -> &'a str {
-    let before = before.unwrap_or_default();
-    let rest = now.strip_prefix(before).unwrap_or(now);
-    if before.trim().is_empty() { now } else { rest.strip_prefix('\n').unwrap_or(rest) }
 }
 
 /// The words with which an item says whether it passes, as written.

@@ -1,13 +1,13 @@
 //! Which item comes next, and how far the work is.
 //!
 //! Role: choose one item that does not pass; count; the residual. Not its role: how often an item may be tried.
-//! Invariants: the order is priority ascending, then file order, and items without a priority come last; only an
-//! explicit request skips an item; the residual is exact, and 0 only when every item passes.
+//! Invariants: the order is priority ascending, then file order, and items without a priority come last; an item comes
+//! after those it waits for; only an explicit request skips an item; the residual is exact, and 0 only when every item passes.
 
 use std::collections::BTreeSet;
 
 use super::error::quote;
-use super::{Item, Prd};
+use super::{Item, Needs, Prd, Waiting};
 use crate::model::certificate::Residual;
 use crate::model::fraction::Fraction;
 
@@ -45,10 +45,23 @@ impl Prd {
         order
     }
 
-    /// The next item to work on, if any is left that is not to be skipped.
+    /// The next item to work on, if any is left that is not to be skipped and waits for no other.
     pub fn next_item(&self, skip: &BTreeSet<String>) -> Option<&Item> {
-        let mut items = self.order().into_iter().map(|index| &self.items[index]);
-        items.find(|item| !item.passes && !skip.contains(&item.id))
+        let needs = Needs::of(&self.waiting());
+        let mut order = self.order().into_iter();
+        let may = |item: &Item| !item.passes && !skip.contains(&item.id);
+        order.find(|index| may(&self.items[*index]) && needs.open[*index].is_empty()).map(|index| &self.items[index])
+    }
+
+    /// The items in file order, as far as waiting goes.
+    pub fn waiting(&self) -> Vec<Waiting<'_>> {
+        let items = self.items.iter();
+        let mut waiting: Vec<Waiting<'_>> =
+            items.map(|item| Waiting { id: &item.id, passes: item.passes, order: 0, needs: &item.needs }).collect();
+        for (order, index) in (0..).zip(self.order()) {
+            waiting[index].order = order;
+        }
+        waiting
     }
 
     /// The item that was named, or the next one where none was.

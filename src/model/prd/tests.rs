@@ -33,7 +33,8 @@ mod reading {
     #[test]
     fn a_verdict_is_never_a_guess() {
         for (members, message) in [
-            (r#""notes": """#, "1:12: item A does not say whether it passes"),
+            (r#""verified": "yes""#, "1:12: item A does not say whether it passes"),
+            (r#""state": "CA""#, "1:12: item A does not say whether it passes"),
             (
                 r#""passes": null"#,
                 "1:48: item A: `passes` is null, which says neither that it passes nor that it does not",
@@ -74,6 +75,11 @@ mod reading {
             (r#""status": "Completed""#, true),
             (r#""status": "not-started""#, false),
             (r#""passes": false, "status": "in_progress""#, false),
+            (r#""state": "passing""#, true),
+            (r#""state": "failing""#, false),
+            (r#""state": "not_started""#, false),
+            // Of a country, not of the work.
+            (r#""passes": true, "state": "CA""#, true),
             // A date says when, not whether.
             (r#""passes": true, "completed": "2026-01-01""#, true),
             (r#""passes": false, "completed": null"#, false),
@@ -130,7 +136,22 @@ mod reading {
                 format!(r#"{{"phases": [{{"tasks": [{item}]}}, {{"tasks": null}}]}}"#),
                 "1:78: phases[1].tasks is null, not a list of items",
             ),
-            (r#"{"items": [{"id": 7, "title": "t"}]}"#.into(), "1:12: item 7 does not say whether it passes"),
+            (
+                r#"{"items": [{"id": 7, "title": "t"}, {"id": 8, "title": "u", "passes": true}]}"#.into(),
+                "1:12: item 7 does not say whether it passes",
+            ),
+            (
+                r#"{"items": [{"id": 7, "title": "t", "implemented": true}]}"#.into(),
+                "1:12: item 7 does not say whether it passes",
+            ),
+            (
+                r#"{"phases": [{"status": "completed", "tasks": [{"id": 7, "title": "t"}]}]}"#.into(),
+                "1:47: item 7 does not say whether it passes",
+            ),
+            (
+                r#"{"items": [{"id": 7, "title": "t"}], "tasks": [{"id": 8, "title": "u"}]}"#.into(),
+                "1:47: two lists could be meant: `items` and `tasks`",
+            ),
             (r#"{"a": 1, "b": {}}"#.into(), "1:1: no list of items: the document has only a, b"),
             ("{}".into(), "1:1: no list of items: the document is an empty object"),
             ("7".into(), "1:1: no list of items: the document is a number"),
@@ -371,6 +392,55 @@ mod choosing {
     }
 }
 
+mod parts {
+    use super::*;
+
+    /// With every part that says that it is not met, and with a proof wherever there is a place for one.
+    #[test]
+    fn what_an_item_is_made_of_passes_with_it() {
+        let text = r#"[{"id": "A", "title": "t", "acceptanceCriteria": [
+    {"text": "x", "passes": false, "evidence": ""},
+    {"given": "y", "status": "pending"}, {"text": "z", "passes" :true, "evidence": null}, {"text": "odd", "passes": 7}
+  ], "subtasks": [{"title": "s", "done": false}], "state": "failing", "evidence": null},
+  {"id": "B", "title": "u", "steps": [{"text": "v", "passes": false}], "state": "passing", "evidence": []}]"#;
+        let before = prd(text);
+        assert_eq!(before.items()[0].parts_open(), (3, 4));
+        assert_eq!(before.items()[1].parts_open(), (1, 1));
+        let after = before.with_item("A", &Change::passes(true).with_proof("run 1 \"ok\"")).unwrap();
+        let expected = text
+            .replacen(r#""passes": false, "evidence": """#, r#""passes": true, "evidence": "run 1 \"ok\"""#, 1)
+            .replacen(r#""status": "pending""#, r#""status": "done""#, 1)
+            .replacen(r#""done": false"#, r#""done": true"#, 1)
+            .replacen(r#""failing", "evidence": null"#, r#""passing", "evidence": "run 1 \"ok\"""#, 1);
+        assert_eq!(after, expected);
+        let after = prd(&after);
+        assert!(after.items()[0].asks_the_same(&before.items()[0]), "{:?}", after.items()[0].acceptance);
+        assert_eq!(after.items()[0].parts_open(), (0, 4));
+        // Back again is the item's word only: nobody knows which part it is.
+        let back = prd(&after.with_item("A", &Change::passes(false)).unwrap());
+        assert_eq!((back.items()[0].passes, back.items()[0].parts_open()), (false, (0, 4)));
+        let listed = prd(r#"[{"id": "A", "title": "t", "passes": false, "evidence": []}]"#);
+        let listed = listed.with_item("A", &Change::passes(true).with_proof("p")).unwrap();
+        assert_eq!(listed, r#"[{"id": "A", "title": "t", "passes": true, "evidence": ["p"]}]"#);
+    }
+
+    /// The first change of such a file says of every item what was only understood before.
+    #[test]
+    fn where_nothing_says_whether_anything_passes_nothing_does() {
+        let text = "{\"phases\": [{\"name\": \"one\", \"status\": \"pending\", \"tasks\": [\n  {\"id\": 1,\n   \"title\": \"t\"},\n  {\"id\": 2, \"title\": \"u\"}\n]}]}";
+        let before = prd(text);
+        assert!(before.is_silent() && before.items().iter().all(|item| !item.passes));
+        let after = before.with_item("1", &Change::passes(true).with_note("n")).unwrap();
+        let expected = text
+            .replace("\"title\": \"t\"", "\"title\": \"t\",\n   \"passes\": true,\n   \"notes\": \"n\"")
+            .replace("\"title\": \"u\"", "\"title\": \"u\", \"passes\": false");
+        assert_eq!(after, expected);
+        let after = prd(&after);
+        assert!(!after.is_silent() && after.items()[0].passes && !after.items()[1].passes);
+        assert_eq!(before.with_item("1", &Change::passes(false)).unwrap(), text);
+    }
+}
+
 mod merging {
     use super::*;
 
@@ -381,15 +451,12 @@ mod merging {
 "#;
 
     /// Our change: A passes, with a note.
-    fn ours() -> (Prd, Prd) {
-        let base = prd(BASE);
-        let ours = prd(&base.with_item("A", &Change::passes(true).with_note("proven")).unwrap());
-        (base, ours)
+    fn ours() -> Change {
+        Change::passes(true).with_note("proven")
     }
 
     fn merged(theirs: &str) -> Result<Merged, NotMerged> {
-        let (base, ours) = ours();
-        merge(&base, &ours, theirs.as_bytes())
+        merge(&prd(BASE), "A", &ours(), theirs.as_bytes())
     }
 
     #[test]
@@ -405,8 +472,8 @@ mod merging {
             let merged = merged(&theirs).unwrap();
             assert_eq!(merged, Merged { text: expected, asks_differently: false });
         }
-        let (_, ours) = ours();
-        assert_eq!(merged(ours.text()).unwrap().text, ours.text(), "it is there already");
+        let ours = prd(BASE).with_item("A", &ours()).unwrap();
+        assert_eq!(merged(&ours).unwrap().text, ours, "it is there already");
     }
 
     #[test]
@@ -433,9 +500,8 @@ mod merging {
     #[test]
     fn a_note_alone_minds_no_verdict() {
         let base = prd(BASE);
-        let ours = prd(&base.with_item("A", &Change::default().with_note("seen")).unwrap());
         let theirs = BASE.replacen("false", "true", 1);
-        let merged = merge(&base, &ours, theirs.as_bytes()).unwrap();
+        let merged = merge(&base, "A", &Change::default().with_note("seen"), theirs.as_bytes()).unwrap();
         assert_eq!(merged.text, theirs.replace("\"old\"", "\"old\\nseen\""));
     }
 
@@ -444,18 +510,8 @@ mod merging {
         assert_eq!(merged(&BASE.replace("\"A\"", "\"Z\"")), Err(NotMerged::Gone { id: "A".into() }));
         assert!(matches!(merged("{"), Err(NotMerged::NotAPrd(_))));
         assert!(matches!(merged(&BASE.replace("false", "null")), Err(NotMerged::NotAPrd(_))));
-        let base = prd(BASE);
-        let theirs = BASE.replace("\"b\"", "\"bb\"");
-        for ours in [
-            BASE.replace("false", "true"),
-            BASE.replace("\"a\"", "\"x\""),
-            BASE.replacen("false", "true", 1).replace("\"a\"", "\"x\""),
-            BASE.replace("\"old\"", "\"new\""),
-            format!("{BASE}\n"),
-        ] {
-            assert_eq!(merge(&base, &prd(&ours), theirs.as_bytes()), Err(NotMerged::NotOneChange), "{ours}");
-        }
-        assert_eq!(merge(&base, &base, theirs.as_bytes()).unwrap().text, theirs, "no change of ours");
+        let nobody = merge(&prd(BASE), "X", &ours(), BASE.as_bytes());
+        assert_eq!(nobody, Err(NotMerged::Unwritable(ChangeError::NoSuchItem { id: "X".into() })));
     }
 }
 
@@ -520,14 +576,15 @@ proptest! {
         let (a, b) = (a.index(passes.len()), b.index(passes.len()));
         prop_assume!(a != b);
         let base = prd(&text);
-        let turned = |index: usize| prd(&base.with_item(&index.to_string(), &Change::passes(!passes[index])).unwrap());
-        let one = merge(&base, &turned(a), turned(b).text().as_bytes()).unwrap();
-        let other = merge(&base, &turned(b), turned(a).text().as_bytes()).unwrap();
+        let turn = |index: usize| (index.to_string(), Change::passes(!passes[index]));
+        let turned = |index: usize| prd(&base.with_item(&turn(index).0, &turn(index).1).unwrap());
+        let one = merge(&base, &turn(a).0, &turn(a).1, turned(b).text().as_bytes()).unwrap();
+        let other = merge(&base, &turn(b).0, &turn(b).1, turned(a).text().as_bytes()).unwrap();
         prop_assert_eq!(&one, &other);
         for (at, item) in prd(&one.text).items().iter().enumerate() {
             prop_assert_eq!(item.passes, passes[at] != (at == a || at == b));
         }
-        let same = merge(&base, &turned(a), turned(a).with_item(&b.to_string(), &Change::passes(!passes[b])).unwrap().as_bytes());
+        let same = merge(&base, &turn(a).0, &turn(a).1, turned(a).with_item(&b.to_string(), &Change::passes(!passes[b])).unwrap().as_bytes());
         let conflicts = matches!(same, Err(NotMerged::Conflict { .. }));
         prop_assert!(conflicts);
     }

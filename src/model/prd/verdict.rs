@@ -11,6 +11,24 @@ use super::{is, is_one_of};
 /// Keys that say it with true or false. Only the first is bound to: a `completed` may also hold a date.
 const FLAGS: &[&str] = &["passes", "passed", "complete", "completed", "done"];
 const STATUS: &str = "status";
+/// The word of feature lists: `passing` or `failing`. Elsewhere it may be a part of a country, or of a machine.
+const STATE: &str = "state";
+/// Keys that speak of passing in words nobody here knows: with one of them a file is not silent about it.
+const HINTS: &[&str] = &[
+    "finished",
+    "implemented",
+    "isdone",
+    "iscomplete",
+    "iscompleted",
+    "ispassing",
+    "verified",
+    "resolved",
+    "closed",
+    "shipped",
+    "result",
+    "outcome",
+    "progress",
+];
 
 const DONE: &[&str] = &["done", "complete", "completed", "passed", "passing", "finished"];
 /// Not begun: what an item goes back to.
@@ -28,6 +46,7 @@ const UNDERWAY: &[&str] = &[
     "blocked",
     "failed",
     "failing",
+    "notpassing",
     "incomplete",
     "inreview",
     "review",
@@ -54,7 +73,21 @@ pub enum How {
 
 /// Does an object with these members speak of passing at all?
 pub fn speaks(members: &[Member]) -> bool {
-    members.iter().any(|member| is(&member.key, STATUS) || is_one_of(&member.key, FLAGS))
+    members.iter().any(|member| is_verdict_key(&member.key) && (!is(&member.key, STATE) || says_state(member)))
+}
+
+/// Is it a key that can say whether something passes?
+pub fn is_verdict_key(key: &str) -> bool {
+    is(key, STATUS) || is(key, STATE) || is_one_of(key, FLAGS)
+}
+
+/// Is there any word, known here or not, that may be about passing?
+pub fn hints(members: &[Member]) -> bool {
+    members.iter().any(|member| is_verdict_key(&member.key) || is_one_of(&member.key, HINTS))
+}
+
+fn says_state(member: &Member) -> bool {
+    member.value.text().is_some_and(|word| status(word).is_some())
 }
 
 /// Does it do so in the one word that cannot mean anything else?
@@ -66,7 +99,7 @@ pub fn speaks_plainly(members: &[Member]) -> bool {
 pub fn read(item: &str, item_start: usize, members: &[Member]) -> Result<Vec<PassesValue>, (usize, Why)> {
     let mut verdicts: Vec<PassesValue> = Vec::new();
     let mut unclear: Option<&Member> = None;
-    for name in FLAGS.iter().chain([&STATUS]) {
+    for name in FLAGS.iter().chain([&STATUS, &STATE]) {
         for member in members.iter().filter(|member| is(&member.key, name)) {
             match judge(item, name, member)? {
                 Some(verdict) => verdicts.push(verdict),
@@ -93,7 +126,11 @@ pub fn read(item: &str, item_start: usize, members: &[Member]) -> Result<Vec<Pas
 /// None for a value of a kind that says nothing about passing.
 fn judge(item: &str, name: &str, member: &Member) -> Result<Option<PassesValue>, (usize, Why)> {
     let (how, passes) = match &member.value.kind {
-        JsonKind::Flag(flag) if name != STATUS => (How::Flag, *flag),
+        JsonKind::Flag(flag) if name != STATUS && name != STATE => (How::Flag, *flag),
+        JsonKind::Text(word) if name == STATE => match status(word) {
+            Some(said) => said,
+            None => return Ok(None),
+        },
         JsonKind::Text(word) if name == STATUS => status(word).ok_or_else(|| {
             let why = Why::StatusUnknown { item: quote(item), key: quote(&member.key), word: quote(word) };
             (member.value.span.start, why)
@@ -130,7 +167,13 @@ impl PassesValue {
 /// The JSON value that says `passes` in place of `now` (as written, with quotes), where the file has no other item
 /// whose word could be taken.
 pub fn default_word(passes: bool, now: &str) -> String {
-    let word = if passes { "done" } else { "pending" };
+    let is_now = |words: &[&str]| is_one_of(now.trim_matches('"'), words);
+    let word = match passes {
+        true if is_now(&["failing", "notpassing"]) => "passing",
+        false if is_now(&["passing"]) => "failing",
+        true => "done",
+        false => "pending",
+    };
     let letters: Vec<char> = now.chars().filter(|c| c.is_alphabetic()).collect();
     let capital = letters.first().is_some_and(|c| c.is_uppercase());
     let shouted = capital && letters.len() > 1 && letters.iter().all(|c| c.is_uppercase());
@@ -169,5 +212,7 @@ mod tests {
         assert_eq!(default_word(true, "\"To do\""), "\"Done\"");
         assert_eq!(default_word(false, "\"done\""), "\"pending\"");
         assert_eq!(default_word(true, "\"\""), "\"done\"");
+        assert_eq!(default_word(true, "\"FAILING\""), "\"PASSING\"");
+        assert_eq!(default_word(false, "\"passing\""), "\"failing\"");
     }
 }

@@ -10,9 +10,15 @@ use crate::machine::words::{Place, Told, Topic::Run};
 
 use crate::model::critique::Concern;
 use crate::model::digest::Digest;
+use crate::model::prd::Needs;
 pub use crate::model::prd::ReadWhen;
 use crate::model::signature::Signature;
 use crate::model::tools::Fix;
+
+use super::state;
+
+/// Lines about what items wait for and will not get.
+const MOST_WARNINGS: usize = 5;
 
 family! {
     /// What happened to items, passes and routes.
@@ -39,8 +45,14 @@ impl PassEvent {
                 (None, ReadWhen::Start | ReadWhen::Between | ReadWhen::AfterWork) => {
                     let Some(items) = &read.items else { return Told::quiet(Run, self.kind()) };
                     let passing = items.iter().filter(|item| item.passes).count();
+                    let waiting = state::waiting(items);
+                    let warnings = Needs::of(&waiting).warnings(&waiting, MOST_WARNINGS);
+                    let good = (!warnings.is_empty()).then_some(false);
                     let by = if read.by_hand { ", changed by hand meanwhile" } else { "" };
-                    (format!("items: {passing} of {} pass{by}", items.len()), None)
+                    let head = format!("items: {passing} of {} pass{by}", items.len());
+                    let archived = read.archived.iter().map(|folder| format!("the last branch's are in {folder}"));
+                    let words = std::iter::once(head).chain(archived).chain(warnings).chain(read.notes.clone());
+                    (words.collect::<Vec<_>>().join("; "), good)
                 }
             },
             Self::ItemChosen(chosen) => {
@@ -85,6 +97,12 @@ pub struct ItemSeen {
     /// What must hold; only of items that do not pass.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acceptance: Vec<String>,
+    /// Ids of what has to pass before, as written; only of items that do not pass.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
+    /// The command of its own that the file names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
 }
 
 /// The file of items as it is now.
@@ -105,6 +123,12 @@ pub struct PrdRead {
     /// Items whose verdict changed while an agent worked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub touched: Vec<String>,
+    /// What else people should know of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// The folder in which what belongs to an earlier branch is kept now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived: Option<String>,
     /// The text that was found and is not believed, as a blob. The believed one has to be put back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theirs: Option<Digest>,

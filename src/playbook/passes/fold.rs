@@ -21,7 +21,8 @@ pub fn fold(run: &mut RunState, event: &Event) -> Result<(), &'static str> {
         }
         // What passes is committed once, whatever came of it.
         Event::Git(GitEvent::GitFinished(finished))
-            if run.state == State::CheckHalting && matches!(finished.operation, GitOperation::Commit { .. }) =>
+            if run.state == State::CheckHalting
+                && matches!(finished.operation, GitOperation::Commit { .. } | GitOperation::CommitItem { .. }) =>
         {
             let number = run.current.as_ref().map(Iteration::number);
             passes_mut(run)?.prd.committed = number;
@@ -75,7 +76,10 @@ fn read_prd(prd: &mut PrdState, read: &PrdRead, (number, running, checked): (u32
         prd.text = read.sha256;
     }
     match read.when {
-        ReadWhen::Start => prd.at_start = Some(prd.passing()),
+        ReadWhen::Start => {
+            prd.at_start = Some(prd.passing());
+            prd.archived.clone_from(&read.archived);
+        }
         ReadWhen::Between => {
             prd.read_before = Some(number);
             prd.place.clone_from(&read.place);

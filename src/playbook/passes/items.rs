@@ -7,6 +7,7 @@ use crate::machine::event::{DecisionAsked, Event, GitOperation, RunHalted};
 use crate::machine::halt::halt;
 use crate::machine::run::RunState;
 use crate::machine::todo::{Effect, Todo};
+use crate::model::commit_style;
 use crate::model::criterion::Proof;
 use crate::model::decision::{DEFAULT_VERIFY_SECONDS, MAX_DECISIONS, Request};
 use crate::model::prd::ReadWhen;
@@ -14,7 +15,7 @@ use crate::model::stop::{ExitStatus, StopReason};
 use crate::model::value::settings::GitMode;
 use crate::playbook::micro::Next;
 use crate::playbook::passes::event::{ItemChosen, ItemSeen, Route};
-use crate::playbook::passes::state::{Standing, standing};
+use crate::playbook::passes::state::{self, Standing, standing};
 
 use super::route;
 
@@ -94,8 +95,12 @@ pub fn commit(run: &RunState, iteration: u32) -> Option<Todo> {
         return None;
     }
     let title = run.passes().prd.item(&settled.item).map(|item| item.title.as_str()).unwrap_or_default();
-    let what = format!("{} - {title}", settled.item);
-    Some(Todo::Effect(Effect::Git(GitOperation::Commit { what })))
+    let found = run.git.facts.as_ref().and_then(|facts| facts.style.as_deref());
+    let operation = match run.loop_file().prd().commit.as_deref().or(found) {
+        Some(style) => GitOperation::CommitItem { message: commit_style::message(style, &settled.item, title) },
+        None => GitOperation::Commit { what: format!("{} - {title}", settled.item) },
+    };
+    Some(Todo::Effect(Effect::Git(operation)))
 }
 
 enum Step<'a> {
@@ -119,18 +124,27 @@ fn next(run: &RunState) -> Step<'_> {
         return Step::Halt(Box::new(halted));
     }
     let parks = run.loop_file().prd().park_and_continue;
-    let mut left: Vec<&ItemSeen> = prd.items.iter().filter(|item| !item.passes).collect();
-    left.sort_by_key(|item| item.order);
-    let (mut waits, mut skipped) = (Vec::new(), Vec::new());
-    for item in &left {
+    let needs = state::needs(run);
+    let mut left: Vec<(&ItemSeen, &Vec<usize>)> =
+        prd.items.iter().zip(&needs.open).filter(|(item, _)| !item.passes).collect();
+    left.sort_by_key(|(item, _)| item.order);
+    let (mut waits, mut skipped, mut held_up) = (Vec::new(), Vec::new(), Vec::new());
+    for (item, open) in &left {
         match standing(run, Some(&item.id)) {
             Standing::Asked => waits.push(item.id.as_str()),
             Standing::Skipped => skipped.push(item.id.as_str()),
             Standing::Open { .. } => {
+                if let Some(why) = state::waits_for(run, open) {
+                    held_up.push(format!("{} {why}", item.id));
+                    continue;
+                }
                 let kernel = route::kernel(run, Some(&item.id));
                 let attempts = u32::try_from(kernel.passes.len()).unwrap_or(u32::MAX);
                 let why = match kernel.next() {
-                    Next::Author if attempts == 0 => "the first in order that does not pass".to_owned(),
+                    Next::Author if attempts == 0 && held_up.is_empty() => {
+                        "the first in order that does not pass".to_owned()
+                    }
+                    Next::Author if attempts == 0 => "the first in order that waits for no other".to_owned(),
                     Next::Author => "it does not pass yet".to_owned(),
                     Next::Detour(class) if route_is_detour(run, &item.id) => {
                         format!("a known fix for {} is tried", class.name())
@@ -159,11 +173,10 @@ fn next(run: &RunState) -> Step<'_> {
         return Step::Wait;
     }
     if !skipped.is_empty() {
-        let others = prd.passing();
-        return stop(
-            StopReason::Escalated,
-            format!("{others} of {} items pass; skipped by a person: {}", prd.items.len(), skipped.join(", ")),
-        );
+        let (others, all) = (prd.passing(), prd.items.len());
+        let words = [format!("{others} of {all} items pass; skipped by a person: {}", skipped.join(", "))];
+        let words: Vec<String> = words.into_iter().chain(held_up).collect();
+        return stop(StopReason::Escalated, words.join("; "));
     }
     let unmet = run.done.last().and_then(|done| done.certificate.as_ref());
     let why = unmet.map_or_else(|| "nothing certifies it".to_owned(), |certificate| certificate.why.clone());

@@ -11,6 +11,7 @@ use crate::model::decimal::Exact;
 use crate::model::fraction::Fraction;
 use crate::model::ids::Role;
 use crate::model::learnings::Link;
+use crate::model::loop_file::LoopFile;
 
 use super::event::{ItemSeen, PassVerdict};
 use super::state::has_items;
@@ -101,10 +102,28 @@ pub fn checks(run: &RunState, iteration: &Iteration) -> Vec<(String, Probe)> {
 pub fn item_probes(run: &RunState, iteration: Option<&Iteration>) -> Vec<Probe> {
     let chosen = iteration.and_then(|iteration| run.passes().chosen_in(iteration.number()));
     let wanted = |item: &&ItemSeen| item.passes || chosen.is_some_and(|chosen| chosen.item == item.id);
-    let declared = &run.loop_file().prd().items;
-    let has_check = |item: &&ItemSeen| declared.get(&item.id).is_some_and(|item| item.check.is_some());
+    let has_check = |item: &&ItemSeen| own_check_of(run.loop_file(), item).is_some();
     let items = run.passes().prd.items.iter().filter(wanted).filter(has_check);
     items.map(|item| Probe::Item(item.id.clone())).collect()
+}
+
+/// The check of an item, and how long it may take where that is declared: what loop.yaml says wins over the command
+/// that the file of items names.
+pub fn own_check(run: &RunState, id: &str) -> Option<(Vec<String>, Option<u64>)> {
+    own_check_of(run.loop_file(), run.passes().prd.item(id)?)
+}
+
+/// The checks of all items.
+pub fn own_checks(run: &RunState) -> Vec<Vec<String>> {
+    let declared = run.loop_file().prd().items.values().filter_map(|item| item.check.clone());
+    let is_new = |item: &&ItemSeen| !run.loop_file().prd().items.get(&item.id).is_some_and(|item| item.check.is_some());
+    declared.chain(run.passes().prd.items.iter().filter(is_new).filter_map(|item| item.command.clone())).collect()
+}
+
+fn own_check_of(declared: &LoopFile, item: &ItemSeen) -> Option<(Vec<String>, Option<u64>)> {
+    let known = declared.prd().items.get(&item.id);
+    let argv = known.and_then(|known| known.check.as_ref()).or(item.command.as_ref())?;
+    Some((argv.clone(), known.and_then(|known| known.timeout_seconds)))
 }
 
 /// Checks of the iteration that did not pass.

@@ -5,6 +5,7 @@
 use crate::machine::words::counted;
 use crate::model::loop_file::LoopFile;
 use crate::model::ready_line::{Items, Look, ReadyLine};
+use crate::model::value::settings::GitMode;
 
 /// The lines of a loop with items.
 pub fn of_items(declared: &LoopFile, items: Option<&Items>) -> Vec<ReadyLine> {
@@ -18,7 +19,30 @@ pub fn of_items(declared: &LoopFile, items: Option<&Items>) -> Vec<ReadyLine> {
             say("items", Look::Emphasis, format!("{file}: {count}, {} pass", items.passing));
             match &items.next {
                 Some(next) => say("", Look::Plain, format!("next: {next}")),
-                None => say("", Look::Bad, "every one passes already: the run will end with NEED_INFO".to_owned()),
+                None => say(
+                    "",
+                    Look::Bad,
+                    "every one passes already: the checks are run once, and nothing is started".to_owned(),
+                ),
+            }
+            if items.waiting > 0 {
+                let (count, verb) =
+                    (counted(items.waiting, "item", "items"), if items.waiting == 1 { "waits" } else { "wait" });
+                say("", Look::Plain, format!("{count} {verb} for others to pass"));
+            }
+            match (&items.branch, &items.current, settings.git.mode) {
+                (Some(named), Some(current), GitMode::Off) => {
+                    if let Some(said) = other_branch(file, named.as_str(), current.as_str()) {
+                        say("", Look::Muted, said);
+                    }
+                }
+                (Some(named), _, GitMode::Auto | GitMode::Branch) => {
+                    say("", Look::Muted, format!("what passes is committed on the branch {named}"));
+                }
+                _ => {}
+            }
+            for warning in &items.warnings {
+                say("", Look::Bad, warning.to_string());
             }
         }
         Some(Err(problem)) => {
@@ -31,12 +55,24 @@ pub fn of_items(declared: &LoopFile, items: Option<&Items>) -> Vec<ReadyLine> {
     let meanwhile = if settings.park_and_continue { "; the others go on meanwhile" } else { "" };
     let attempts = declared.pass_limit();
     say("", Look::Muted, format!("{attempts} attempts each, then you are asked{meanwhile}"));
-    let own = settings.items.values().filter(|item| item.check.is_some()).count();
+    let declared_own = settings.items.values().filter(|item| item.check.is_some()).count();
+    let named = items.and_then(|items| items.as_ref().ok()).map_or(0, |items| items.commands);
+    let own = declared_own.max(named);
     if own > 0 {
         say("", Look::Muted, format!("with a check of its own: {own}"));
     }
     lines.extend(detours(declared));
     lines
+}
+
+/// Where the work stays although the items name another branch; `None`: it is there.
+pub fn other_branch(file: &str, named: &str, current: &str) -> Option<String> {
+    (named != current).then(|| {
+        format!(
+            "{file} names the branch {named}; git is off, so the work stays on {current} (`prd: {{ git: {{ mode: \
+             branch }} }}` goes there)"
+        )
+    })
 }
 
 /// The lines of a microloop.

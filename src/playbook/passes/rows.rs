@@ -1,5 +1,7 @@
 //! The items of a PRD and the concerns of a critic, as the plan shows them.
 
+use std::collections::BTreeMap;
+
 use crate::machine::event::Probe;
 use crate::machine::run::RunState;
 use crate::model::plan_row::{Row, RowKind, RowStatus};
@@ -11,7 +13,10 @@ use crate::playbook::passes::state::{self as passes, Standing, has_items, standi
 pub fn rows(run: &RunState) -> Vec<Row> {
     let mut seen: Vec<_> = run.passes().prd.items.iter().collect();
     seen.sort_by_key(|item| item.order);
+    let held_up: BTreeMap<&str, String> =
+        passes::held_up(run).into_iter().map(|(item, why)| (item.id.as_str(), why)).collect();
     let items = seen.into_iter().map(|item| {
+        let waits = held_up.get(item.id.as_str());
         let passes: Vec<&PassJudged> = run.passes().of(Some(&item.id)).collect();
         let chosen = run.passes().chosen_in(run.iteration_number()).is_some_and(|chosen| chosen.item == item.id);
         let status = match (item.passes, standing(run, Some(&item.id))) {
@@ -19,12 +24,14 @@ pub fn rows(run: &RunState) -> Vec<Row> {
             (false, Standing::Asked) => RowStatus::Blocked,
             (false, Standing::Skipped) => RowStatus::Dropped,
             (false, Standing::Open { .. }) if chosen && run.current.is_some() => RowStatus::Working,
+            (false, Standing::Open { .. }) if waits.is_some() => RowStatus::Blocked,
             (false, Standing::Open { .. }) if passes.is_empty() => RowStatus::Waiting,
             (false, Standing::Open { .. }) => RowStatus::NotMet,
         };
         let why = match standing(run, Some(&item.id)) {
             Standing::Asked if !item.passes => "waits for a person".to_owned(),
             Standing::Skipped if !item.passes => "skipped by a person".to_owned(),
+            _ if let Some(why) = waits => why.clone(),
             _ => passes.last().map(|pass| account(pass)).unwrap_or_default(),
         };
         let on_top = run.began_before_counted_tries();
@@ -36,6 +43,7 @@ pub fn rows(run: &RunState) -> Vec<Row> {
             .enumerate()
             .map(|(index, one)| ("needs", Safe::line(&format!("{}. {one}", index + 1))))
             .collect();
+        more.extend(item.command.iter().map(|argv| ("check", Safe::line(&argv.join(" ")))));
         for pass in &passes {
             more.push(("attempt", Safe::line(&told(pass))));
             more.extend(pass.remarks().iter().map(|remark| ("", Safe::line(remark))));

@@ -13,7 +13,7 @@ use crate::machine::state::State;
 use crate::model::critique::Severity;
 use crate::model::decision::{Answer, Request};
 use crate::model::digest::Digest;
-use crate::model::prd::Prd;
+use crate::model::prd::{Needs, Prd, Waiting};
 
 use super::event::{ItemChosen, ItemSeen, ItemSettled, PassJudged, PassVerdict, RouteDecided};
 
@@ -35,6 +35,8 @@ pub struct PrdState {
     pub branch: Option<String>,
     /// Where it lay when people's words were last read, see [`PrdRead::place`](super::event::PrdRead::place).
     pub place: Option<String>,
+    /// The folder in which what belongs to an earlier branch is kept since the start.
+    pub archived: Option<String>,
     /// Why the file could not be used when it was last read.
     pub problem: Option<String>,
     /// The believed text is not what the file holds: it has to be put back.
@@ -157,6 +159,43 @@ pub fn has_items(run: &RunState) -> bool {
     run.playbook().items_file(run.loop_file()).is_some()
 }
 
+/// The items as far as waiting goes.
+pub fn waiting(items: &[ItemSeen]) -> Vec<Waiting<'_>> {
+    let waiting = |item| {
+        let ItemSeen { id, passes, order, needs, .. }: &ItemSeen = item;
+        Waiting { id, passes: *passes, order: *order, needs }
+    };
+    items.iter().map(waiting).collect()
+}
+
+/// What each item still waits for, by its place.
+pub fn needs(run: &RunState) -> Needs {
+    Needs::of(&waiting(&run.passes().prd.items))
+}
+
+/// Why an item waits: what it waits for, and where that stands. `open`: places of those items.
+pub fn waits_for(run: &RunState, open: &[usize]) -> Option<String> {
+    let others = open.iter().filter_map(|at| run.passes().prd.items.get(*at));
+    let named: Vec<String> = others
+        .map(|other| match standing(run, Some(&other.id)) {
+            Standing::Asked => format!("{}, which waits for a person", other.id),
+            Standing::Skipped => format!("{}, which was skipped", other.id),
+            Standing::Open { .. } => other.id.clone(),
+        })
+        .collect();
+    (!named.is_empty()).then(|| format!("waits for {}", named.join(", and for ")))
+}
+
+/// Items that wait for others, and why, in the order of the work.
+pub fn held_up(run: &RunState) -> Vec<(&ItemSeen, String)> {
+    let (items, needs) = (&run.passes().prd.items, needs(run));
+    let waits = items.iter().zip(&needs.open).filter_map(|(item, open)| Some((item, waits_for(run, open)?)));
+    let mut held_up: Vec<_> = waits.filter(|(item, _)| !item.passes).collect();
+    held_up.retain(|(item, _)| matches!(standing(run, Some(&item.id)), Standing::Open { .. }));
+    held_up.sort_by_key(|(item, _)| item.order);
+    held_up
+}
+
 /// Is it the moment at which these playbooks ask people?
 pub fn may_ask(run: &RunState) -> bool {
     run.state == State::SpawnSubagent && run.current.is_none()
@@ -167,11 +206,13 @@ pub fn only_people_left(run: &RunState) -> bool {
     if !may_ask(run) || run.halt.is_some() {
         return false;
     }
-    let mut left = run.passes().prd.items.iter().filter(|item| !item.passes).map(|item| standing(run, Some(&item.id)));
+    let needs = needs(run);
+    let left = run.passes().prd.items.iter().zip(&needs.open).filter(|(item, _)| !item.passes);
+    let mut left = left.map(|(item, open)| (standing(run, Some(&item.id)), !open.is_empty()));
     let mut asked = false;
-    left.all(|standing| {
+    left.all(|(standing, waits)| {
         asked |= standing == Standing::Asked;
-        !matches!(standing, Standing::Open { .. })
+        waits || !matches!(standing, Standing::Open { .. })
     }) && asked
 }
 
@@ -190,6 +231,8 @@ pub fn seen(prd: &Prd) -> Result<Vec<ItemSeen>, String> {
                 true => Vec::new(),
                 false => item.acceptance.iter().map(|one| cut(one, MAX_CRITERION)).collect(),
             },
+            needs: if item.passes { Vec::new() } else { item.needs.clone() },
+            command: item.command.clone(),
         })
         .collect();
     for (order, index) in prd.order().into_iter().enumerate() {
@@ -208,6 +251,7 @@ pub fn flipped(items: &[ItemSeen], id: &str) -> Vec<ItemSeen> {
     for item in items.iter_mut().filter(|item| item.id == id) {
         item.passes = true;
         item.acceptance.clear();
+        item.needs.clear();
     }
     items
 }

@@ -331,7 +331,7 @@ fn git_finished(value: &mut ValueState, finished: &GitFinished) {
                 value.undone_causes.push(why.clone());
             }
             GitOperation::Restore { .. } => value.restores += 1,
-            GitOperation::Prepare | GitOperation::Commit { .. } => {}
+            GitOperation::Prepare | GitOperation::Commit { .. } | GitOperation::CommitItem { .. } => {}
         }
     }
     if let Some(step) = &mut value.step {

@@ -80,7 +80,10 @@ fn with_git(sim: &mut Sim) {
 fn git(sim: &mut Sim, operation: GitOperation, problem: Option<&str>) {
     let head = match &operation {
         GitOperation::Checkpoint { label } => format!("commit-of-{label}"),
-        GitOperation::Prepare | GitOperation::Commit { .. } | GitOperation::Restore { .. } => "head".to_owned(),
+        GitOperation::Prepare
+        | GitOperation::Commit { .. }
+        | GitOperation::CommitItem { .. }
+        | GitOperation::Restore { .. } => "head".to_owned(),
     };
     let facts = GitFacts { branch: Some("nightloop/x".into()), head: Some(head), ..GitFacts::default() };
     sim.record(GitFinished { operation, facts, problem: problem.map(str::to_owned) });
