@@ -24,7 +24,7 @@ type Words = &'static [&'static str];
 const CALLS: &[(&str, &[Words])] = &[
     ("demo", &[&["demo", "@"], &["demo", "--speed", "@"], &["demo", "micro", "--into", "@"]]),
     ("init", &[&["init"], &["init", "--from", "@"], &["init", "--agent", "@"], &["init", "--template", "@"]]),
-    ("run", &[&["run"], &["run", "--file", "@"], &["run", "--record", "@"], &["run", "--json"], &["run", "--@"]]),
+    ("run", &[&["run"], &["run", "--file", "@"], &["run", "--record", "@"], &["run", "--json"], &["run", "--item", "@"], &["run", "--agent", "@"], &["run", "--model", "@"], &["run", "--until", "@"], &["run", "--@"]]),
     ("resume", &[&["resume"], &["resume", "@"], &["resume", "--json"]]),
     ("stop", &[&["stop"], &["stop", "@"]]),
     ("attach", &[&["attach"], &["attach", "@"]]),
@@ -33,6 +33,9 @@ const CALLS: &[(&str, &[Words])] = &[
     ("pause", &[&["pause"], &["pause", "@"]]),
     ("inbox", &[&["inbox", "--all"], &["inbox", "@"], &["inbox", "--all", "--json"]]),
     ("answer", &[&["answer", "@", "done"], &["answer", "D1", "@"], &["answer", "D1", "approve", "--with", "@"]]),
+    ("retry", &[&["retry", "@"], &["retry", "@", "--hint", "@"]]),
+    ("skip", &[&["skip", "@"]]),
+    ("split", &[&["split", "@"], &["split", "@", "--with", "@"]]),
     ("steer", &[&["steer", "@"]]),
     ("undo", &[&["undo", "@"], &["undo", "0"]]),
     ("status", &[&["status"], &["status", "@"], &["status", "--json"]]),
