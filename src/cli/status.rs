@@ -12,6 +12,7 @@ use crate::journal::RunLock;
 use crate::machine::operator::Pause;
 use crate::machine::run::RunState;
 use crate::model::ids::Role;
+use crate::playbook::passes::stuck::{Stuck, stuck};
 
 use super::{Outcome, outcome, select, text};
 
@@ -38,10 +39,15 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     let name = state.loop_file().name.clone().unwrap_or_else(|| "loop".to_owned());
     text::line(format!("run {} · {}", state.run(), text::safe(&name)));
     text::line(format!("  goal: {}", text::safe(state.loop_file().goal.as_deref().unwrap_or("(none)"))));
+    outcome::asked(&state).into_iter().for_each(text::line);
     match (&state.halt, &owner) {
         (Some(_), _) => outcome::summary(&state).into_iter().for_each(text::line),
         (None, Some(owner)) => text::line(format!("  running in {} ({owner})", doing(&state))),
         (None, None) => text::line(format!("  interrupted in {}; `nightloop resume` continues there", doing(&state))),
+    }
+    if state.halt.is_none() {
+        let parked = stuck(&state);
+        parked.iter().flat_map(Stuck::lines).for_each(|line| text::line(format!("  {}", text::safe(&line))));
     }
     for decision in state.operator.open() {
         let gist = text::safe(decision.request.gist().lines().next().unwrap_or_default());
@@ -135,6 +141,8 @@ fn as_json(state: &RunState, owner: Option<&str>) -> serde_json::Value {
         "limits": state.limits,
         "usage": render::usage(state),
         "rate": state.rate,
+        "typed": state.started.typed,
+        "until": state.end,
         "resumes": state.resumes,
         "standstill": state.playbook().standstill(state),
         "waiting": state.operator.open().map(|decision| decision.id.to_string()).collect::<Vec<_>>(),

@@ -107,6 +107,9 @@ fn segments(scene: &Scene<'_>, info: HeaderInfo) -> Vec<Segment> {
     if run.operator.stop_after_iteration.is_some() {
         add(74, "stopping after this iteration".to_owned(), Role::Warning);
     }
+    if let Some(end) = run.end.as_ref().filter(|_| run.halt.is_none()) {
+        add(65, format!("until {}", end.at), Role::Text);
+    }
     add(70, iteration(run), Role::Text);
     if let Some((text, role)) = residual(scene) {
         add(60, text, role);

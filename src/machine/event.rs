@@ -72,6 +72,11 @@ pub const FIRST_WITH_TOOLS: u32 = 9;
 /// ([`RunState::began_before_counted_tries`](super::run::RunState::began_before_counted_tries)).
 pub const FIRST_WITH_COUNTED_TRIES: u32 = 9;
 
+/// From this version on a stuck item is parked while the others go on, unless loop.yaml says otherwise, and what ends a
+/// pass is told in words of its own. One that began before goes on as it began
+/// ([`RunState::began_before_parking`](super::run::RunState::began_before_parking)).
+pub const FIRST_WITH_PARKING: u32 = 9;
+
 /// Whose word an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {

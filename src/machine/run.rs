@@ -9,17 +9,19 @@ use crate::model::decimal::Exact;
 use crate::model::digest::Digest;
 use crate::model::ids::RunId;
 use crate::model::learnings::{self, Shrunk, SpecVersion};
-use crate::model::loop_file::LoopFile;
+use crate::model::loop_file::{EndTime, LoopFile};
 use crate::model::northstar::{self, Metric};
 use crate::model::purpose::{self, Purpose};
 use crate::model::rung::{self, Rung};
 use crate::model::signature::Signature;
 
 use super::call::{CallState, CallSummary, LeftOver, MAX_DENIED, MAX_DENIED_IN_A_ROW};
+use super::ends::Sitting;
 use super::event::{
     BackpressureSeen, BudgetCut, Event, FIRST_WITH_CONTINUATIONS, FIRST_WITH_COUNTED_TRIES, FIRST_WITH_LAYOUTS,
-    FIRST_WITH_RECOVERY, FIRST_WITH_REPLAYS, FIRST_WITH_REVIEWS, FIRST_WITH_TOOLS, FIRST_WITH_UNMEASURED_RED,
-    MemoryFound, NorthstarRead, Phase, Probe, ProbeResult, RateLeft, RunHalted, RunStarted,
+    FIRST_WITH_PARKING, FIRST_WITH_RECOVERY, FIRST_WITH_REPLAYS, FIRST_WITH_REVIEWS, FIRST_WITH_TOOLS,
+    FIRST_WITH_UNMEASURED_RED, MachineSlept, MemoryFound, NorthstarRead, Phase, Probe, ProbeResult, RateLeft,
+    RunHalted, RunStarted,
 };
 use super::iteration::{Iteration, call_key};
 use super::ledger::Ledger;
@@ -112,6 +114,11 @@ pub struct RunState {
     /// Recoveries in a row without any new event.
     pub stalled_resumes: u32,
     pub halt: Option<RunHalted>,
+    /// When it is to leave off.
+    pub end: Option<EndTime>,
+    pub sitting: Sitting,
+    /// When the machine was suspended under it.
+    pub slept: Vec<MachineSlept>,
     pub operator: Operator,
     pub denials: Denials,
     pub git: GitState,
@@ -136,6 +143,7 @@ impl RunState {
             certificates: started.declaration.certificates(),
             limits: started.budget.limits.clone(),
             operator: Operator { patience: started.patience, ..Operator::default() },
+            end: started.end.clone(),
             started,
             state: State::Init,
             next_seq: 0,
@@ -167,6 +175,8 @@ impl RunState {
             resumes: 0,
             stalled_resumes: 0,
             halt: None,
+            sitting: Sitting::START,
+            slept: Vec::new(),
             denials: Denials::default(),
             git: GitState::default(),
             network: Network::default(),
@@ -307,6 +317,11 @@ impl RunState {
         self.started.reducer_version < FIRST_WITH_COUNTED_TRIES
     }
 
+    /// Did it begin when the first stuck item ended the night?
+    pub fn began_before_parking(&self) -> bool {
+        self.started.reducer_version < FIRST_WITH_PARKING
+    }
+
     pub fn budget(&self) -> &Effective {
         &self.started.budget
     }
@@ -424,7 +439,7 @@ impl RunState {
         if !self.began_before_replays() {
             let mut memory = self.memory.clone();
             let header = self.learnings_header();
-            let shrunk = memory.push(entry, &header, self.spec());
+            let shrunk = memory.push(entry, &header, self.spec(), self.playbook().learnings_bytes(self));
             let document = memory.render(&header, self.spec());
             return Learnt { document, compacted_before: None, shrunk };
         }

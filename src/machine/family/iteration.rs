@@ -152,7 +152,8 @@ pub(in crate::machine) fn apply(state: &mut RunState, event: &IterationEvent) ->
             state.shortened.extend(recorded.shortened);
             if !state.began_before_replays() {
                 let (spec, header) = (state.spec(), state.learnings_header());
-                state.memory.push(&recorded.entry, &header, spec);
+                let most = state.playbook().learnings_bytes(state);
+                state.memory.push(&recorded.entry, &header, spec, most);
             }
             state.spent.iterations += 1;
             let iteration = current(state)?;

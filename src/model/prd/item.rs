@@ -10,6 +10,7 @@ use super::json::{JsonKind, Member, Node, Span};
 use super::needs;
 use super::parts::{self, Blank, Part};
 use super::priority::Priority;
+use super::split;
 use super::verdict::{self, PassesValue};
 use super::{first_named, first_text, is_one_of};
 use crate::model::digest::Digest;
@@ -55,6 +56,8 @@ pub struct Item {
     pub needs: Vec<String>,
     /// A command of its own that shows whether it passes.
     pub command: Option<Vec<String>>,
+    /// The ids of its parts, where a person split it.
+    pub split_into: Vec<String>,
     /// Where in the document, e.g. `phases[1].tasks[0]`.
     pub path: String,
     /// The whole object.
@@ -133,6 +136,7 @@ pub(super) fn read(text: &str, path: String, node: &Node, silent: bool) -> Resul
         id_is_given: given.is_some(),
         id: given.unwrap_or_else(|| id_from_what_it_says(&title, description.as_deref())),
         passes: verdicts.first().is_some_and(|verdict| verdict.passes),
+        split_into: split::parts(members),
         notes: notes.and_then(|node| notes_text(text, node)),
         notes_at: notes.map(notes_at),
         needs: needs::named(text, members),

@@ -15,7 +15,7 @@ use crate::model::stop::{ExitStatus, StopReason};
 use crate::model::value::settings::GitMode;
 use crate::playbook::micro::Next;
 use crate::playbook::passes::event::{ItemChosen, ItemSeen, Route};
-use crate::playbook::passes::state::{self, Standing, standing};
+use crate::playbook::passes::state::{self as passes, Standing, counted, standing};
 
 use super::route;
 
@@ -37,7 +37,7 @@ pub fn not_ready(run: &RunState) -> Option<RunHalted> {
             "no check is declared: give acceptance_criteria one command that shows whether the project is sound".into(),
         );
     }
-    if has_items && prd.items.iter().all(|item| item.passes) {
+    if has_items && counted(run).all(|item| item.passes) {
         return stop(format!(
             "every item of {file} says that it passes already: set `passes` to false for what is to be done"
         ));
@@ -87,6 +87,13 @@ pub fn decide(run: &RunState) -> Vec<Event> {
     }
 }
 
+/// Is the item of the last iteration neither done nor given up?
+pub fn is_at_one(run: &RunState) -> bool {
+    let chosen = run.done.last().and_then(|done| run.passes().chosen_in(done.number()));
+    let item = chosen.and_then(|chosen| run.passes().prd.item(&chosen.item));
+    item.is_some_and(|item| !item.passes && matches!(standing(run, Some(&item.id)), Standing::Open { .. }))
+}
+
 /// What passes is committed by itself, where the run has a branch.
 pub fn commit(run: &RunState, iteration: u32) -> Option<Todo> {
     let settled = run.passes().settled_in(iteration).filter(|settled| settled.passes)?;
@@ -123,10 +130,10 @@ fn next(run: &RunState) -> Step<'_> {
     if let Some(halted) = run.passes().judged.last().and_then(|judged| super::discarded(run, judged)) {
         return Step::Halt(Box::new(halted));
     }
-    let parks = run.loop_file().prd().park_and_continue;
-    let needs = state::needs(run);
-    let mut left: Vec<(&ItemSeen, &Vec<usize>)> =
-        prd.items.iter().zip(&needs.open).filter(|(item, _)| !item.passes).collect();
+    let parks = passes::parks(run);
+    let needs = passes::needs(run);
+    let mut left: Vec<(&ItemSeen, &Vec<usize>)> = prd.items.iter().zip(&needs.open).collect();
+    left.retain(|(item, _)| !item.passes && run.loop_file().prd().counts(&item.id));
     left.sort_by_key(|(item, _)| item.order);
     let (mut waits, mut skipped, mut held_up) = (Vec::new(), Vec::new(), Vec::new());
     for (item, open) in &left {
@@ -134,7 +141,7 @@ fn next(run: &RunState) -> Step<'_> {
             Standing::Asked => waits.push(item.id.as_str()),
             Standing::Skipped => skipped.push(item.id.as_str()),
             Standing::Open { .. } => {
-                if let Some(why) = state::waits_for(run, open) {
+                if let Some(why) = passes::waits_for(run, open) {
                     held_up.push(format!("{} {why}", item.id));
                     continue;
                 }
@@ -173,7 +180,7 @@ fn next(run: &RunState) -> Step<'_> {
         return Step::Wait;
     }
     if !skipped.is_empty() {
-        let (others, all) = (prd.passing(), prd.items.len());
+        let (all, others) = passes::score(run);
         let words = [format!("{others} of {all} items pass; skipped by a person: {}", skipped.join(", "))];
         let words: Vec<String> = words.into_iter().chain(held_up).collect();
         return stop(StopReason::Escalated, words.join("; "));

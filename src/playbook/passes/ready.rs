@@ -52,9 +52,12 @@ pub fn of_items(declared: &LoopFile, items: Option<&Items>) -> Vec<ReadyLine> {
         }
         None => say("items", Look::Muted, format!("{file}: not looked at")),
     }
-    let meanwhile = if settings.park_and_continue { "; the others go on meanwhile" } else { "" };
+    let meanwhile = if settings.parks() { "; the others go on meanwhile" } else { "" };
     let attempts = declared.pass_limit();
     say("", Look::Muted, format!("{attempts} attempts each, then you are asked{meanwhile}"));
+    if !settings.only.is_empty() {
+        say("", Look::Emphasis, format!("only {}", settings.only.join(", ")));
+    }
     let declared_own = settings.items.values().filter(|item| item.check.is_some()).count();
     let named = items.and_then(|items| items.as_ref().ok()).map_or(0, |items| items.commands);
     let own = declared_own.max(named);

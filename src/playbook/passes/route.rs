@@ -53,9 +53,7 @@ pub fn route(run: &RunState, judged: &PassJudged) -> RouteDecided {
         Next::Author => (Route::Loop, judged.detail.clone()),
         Next::NoViablePath => (Route::Terminate, judged.detail.clone()),
         Next::AdvanceWithConcerns => (Route::AdvanceWithWarnings, judged.detail.clone()),
-        Next::Escalate if matches!(judged.verdict, PassVerdict::Blocked | PassVerdict::Discarded) => {
-            (Route::Escalate, judged.detail.clone())
-        }
+        Next::Escalate if says_it_all(run, judged) => (Route::Escalate, judged.detail.clone()),
         Next::Escalate => (Route::Escalate, format!("{signature} again, after every detour that is allowed")),
         Next::Detour(class) => match detour::known(run.loop_file().detours(), class, untried(run, judged)) {
             Some(known) => (Route::Detour(known.name), format!("{signature} twice in a row")),
@@ -85,6 +83,15 @@ fn untried<'a>(run: &RunState, judged: &'a PassJudged) -> Option<&'a Fix> {
     let mut routes = run.passes().routes.iter().filter(|route| route.subject.as_deref() == subject).filter(is_it);
     let tried = routes.any(|route| after.is_none_or(|after| route.iteration > after));
     (!tried).then_some(fix)
+}
+
+/// Does the verdict itself say why a person has to look?
+fn says_it_all(run: &RunState, judged: &PassJudged) -> bool {
+    match judged.verdict {
+        PassVerdict::Blocked => true,
+        PassVerdict::Discarded => !run.began_before_parking(),
+        PassVerdict::Verified | PassVerdict::Unverified | PassVerdict::Refused => false,
+    }
 }
 
 /// Asks a person how to go on; `None`: the run has asked too often already.

@@ -79,6 +79,23 @@ impl PrdState {
     }
 }
 
+/// The items that this run is about: all of the file, or those that were named.
+pub fn counted(run: &RunState) -> impl Iterator<Item = &ItemSeen> {
+    let settings = run.loop_file().prd();
+    run.passes().prd.items.iter().filter(|item| settings.counts(&item.id))
+}
+
+/// How many of them there are, and how many pass.
+pub fn score(run: &RunState) -> (usize, usize) {
+    counted(run).fold((0, 0), |(all, passing), item| (all + 1, passing + usize::from(item.passes)))
+}
+
+/// Do the others go on while one waits for a person?
+pub fn parks(run: &RunState) -> bool {
+    let settings = run.loop_file().prd();
+    if run.began_before_parking() { settings.park_and_continue == Some(true) } else { settings.parks() }
+}
+
 impl Passes {
     /// The item of an iteration.
     pub fn chosen_in(&self, iteration: u32) -> Option<&ItemChosen> {
@@ -175,7 +192,9 @@ pub fn needs(run: &RunState) -> Needs {
 
 /// Why an item waits: what it waits for, and where that stands. `open`: places of those items.
 pub fn waits_for(run: &RunState, open: &[usize]) -> Option<String> {
+    // Whoever named the items to work on does not wait for others.
     let others = open.iter().filter_map(|at| run.passes().prd.items.get(*at));
+    let others = others.filter(|other| run.loop_file().prd().counts(&other.id));
     let named: Vec<String> = others
         .map(|other| match standing(run, Some(&other.id)) {
             Standing::Asked => format!("{}, which waits for a person", other.id),
@@ -207,8 +226,9 @@ pub fn only_people_left(run: &RunState) -> bool {
         return false;
     }
     let needs = needs(run);
-    let left = run.passes().prd.items.iter().zip(&needs.open).filter(|(item, _)| !item.passes);
-    let mut left = left.map(|(item, open)| (standing(run, Some(&item.id)), !open.is_empty()));
+    let left = run.passes().prd.items.iter().zip(&needs.open);
+    let left = left.filter(|(item, _)| !item.passes && run.loop_file().prd().counts(&item.id));
+    let mut left = left.map(|(item, open)| (standing(run, Some(&item.id)), waits_for(run, open).is_some()));
     let mut asked = false;
     left.all(|(standing, waits)| {
         asked |= standing == Standing::Asked;
