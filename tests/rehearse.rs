@@ -166,7 +166,7 @@ fn the_doctor_finds_what_would_fail_and_shows_no_key() {
         .declare(
             "agents",
             json!({
-                "env": agent(json!({})),
+                "env": agent(json!({"api_key_env": "ANTHROPIC_API_KEY"})),
                 "missing": agent(json!({"api_key_env": "NO_SUCH_KEY"})),
                 "inside": agent(json!({"api_key_file": "key.txt"})),
                 "cli": {"backend": "command", "command": ["no-such-program-here"]},

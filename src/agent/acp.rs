@@ -13,6 +13,7 @@ mod fault;
 mod hearing;
 mod lines;
 mod permission;
+pub mod profile;
 mod session;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,7 +51,7 @@ pub async fn run(
 ) -> Result<Finished, CallError> {
     let line = Arc::new(lines::Line::default());
     let transport = Lines::new(lines::outgoing(writer), lines::incoming(reader, line.clone()));
-    let hearing = Mutex::new(Hearing::new(&task.workspace, on_act));
+    let hearing = Mutex::new(Hearing::new(task, on_act));
     let desk = Desk::new(asks, cancel.clone());
     let (outcome, ended) = (Mutex::new(None), Notify::new());
     let connection = Client

@@ -37,7 +37,7 @@ use crate::model::loop_file::{ProgramProfile, PromptBy};
 
 use super::error::CallError;
 use super::message::Usage;
-use super::program::{Finished, Task};
+use super::program::{Earlier, Finished, Task};
 
 pub use report::{fenced_report, unreadable_report};
 
@@ -132,12 +132,6 @@ pub fn takes_tools(profile: ProgramProfile) -> bool {
     facts(profile).takes_tools
 }
 
-/// Does it count tokens over the whole session, earlier turns included? Then [`Reader::after`] is needed
-/// for a turn that goes on in a session.
-pub fn counts_whole_session(profile: ProgramProfile) -> bool {
-    profile == ProgramProfile::Codex
-}
-
 /// How to look at the program without spending.
 pub fn checkup(profile: ProgramProfile) -> Checkup {
     let facts = facts(profile);
@@ -182,14 +176,16 @@ impl Reader {
         Self { profile, lines: lines::Lines::default(), turn: turn::Turn::default(), stream }
     }
 
-    /// The turn goes on in a session that has used this much before. Only matters where
-    /// [`counts_whole_session`] says so.
+    /// The turn goes on in a session that has used this much before: some programs count it again.
     #[must_use]
-    pub fn after(mut self, earlier: Usage) -> Self {
-        if counts_whole_session(self.profile) {
-            self.turn.earlier = earlier;
-        }
+    pub fn after(mut self, earlier: Earlier) -> Self {
+        self.turn.earlier = earlier;
         self
+    }
+
+    /// The model that the program says it uses.
+    pub fn model(&self) -> Option<&str> {
+        self.turn.model.as_deref()
     }
 
     /// Takes what came, in whatever pieces.

@@ -20,7 +20,7 @@ mod envelope;
 pub mod error;
 pub mod gate;
 mod headers;
-mod http;
+pub(crate) mod http;
 pub mod message;
 pub mod models;
 pub mod openai;

@@ -27,8 +27,18 @@ pub struct Task {
     pub workspace: PathBuf,
     /// Must the workspace stay as it is?
     pub read_only: bool,
+    /// Does our sandbox hold the program? Then a sandbox or a mode of its own would only be in the way: inside ours some
+    /// of them fail, and others keep it from reading and reporting.
+    pub caged: bool,
     /// Our tools, offered as an MCP server.
     pub offer: Option<Offer>,
+}
+
+impl Task {
+    /// Is the program's own word all that keeps it from writing?
+    pub fn only_told(&self) -> bool {
+        self.read_only && !self.caged
+    }
 }
 
 /// An MCP server that the program may start to reach our tools.
@@ -38,6 +48,14 @@ pub struct Offer {
     pub name: String,
     pub argv: Vec<String>,
     pub env: Vec<(String, String)>,
+}
+
+/// What a session had used before a turn that goes on in it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Earlier {
+    pub usage: Usage,
+    /// As far as it is known.
+    pub cost_usd: Option<Exact>,
 }
 
 /// A finished turn.
@@ -59,7 +77,22 @@ pub struct Ask {
     pub tool: String,
     /// What exactly it would do.
     pub what: String,
+    /// The same as our rules name it, as far as the program tells it; empty where it does not.
+    pub deeds: Vec<Deed>,
     pub reply: oneshot::Sender<Allowed>,
+}
+
+/// Something that a program would do, as permission rules name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deed {
+    Shell(String),
+    Read(String),
+    Write(String),
+    /// A tool of an MCP server.
+    Mcp {
+        server: String,
+        tool: String,
+    },
 }
 
 /// The answer. A dropped sender means no.

@@ -102,7 +102,13 @@ fn describe(state: &RunState, event: &Event) -> Option<String> {
                 _ => None,
             });
             let calls: Vec<String> = calls.collect();
-            (!calls.is_empty()).then(|| format!("{} it says it is running: {}", state.when(), calls.join(" · ")))
+            let denied = acted.acts.iter().filter_map(|act| match act {
+                Act::Denied { text } => Some(format!("{} ✗ {}", state.when(), text::safe(text))),
+                _ => None,
+            });
+            let running = format!("{} it says it is running: {}", state.when(), calls.join(" · "));
+            let lines: Vec<String> = (!calls.is_empty()).then_some(running).into_iter().chain(denied).collect();
+            (!lines.is_empty()).then(|| lines.join("\n"))
         }
         event => {
             let told = state.told(event);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
@@ -61,7 +61,11 @@ async fn serve(socket: &Path, token: &str) -> Result<(), EngineError> {
 
 fn listed(tool: ToolSpecJson) -> Result<Tool, EngineError> {
     match tool.input_schema {
-        serde_json::Value::Object(schema) => Ok(Tool::new(tool.name, tool.description, Arc::new(schema))),
+        // They hand in words and change no file: programs refuse others to roles that only read.
+        serde_json::Value::Object(schema) => {
+            let harmless = ToolAnnotations::from_raw(None, Some(true), Some(false), None, Some(false));
+            Ok(Tool::new(tool.name, tool.description, Arc::new(schema)).with_annotations(harmless))
+        }
         _ => Err(EngineError::Internal(format!("the schema of {} is not an object", text(&tool.name)))),
     }
 }

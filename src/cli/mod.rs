@@ -21,6 +21,7 @@ mod pause;
 mod ready;
 mod rehearse;
 mod replay;
+mod report;
 mod resume;
 mod rules;
 mod run;
@@ -100,6 +101,8 @@ enum Command {
     Undo(undo::Options),
     /// Show what a run is doing, or how it ended.
     Status(status::Options),
+    /// Tell what happened: what waits, the verdict with its proof, changes, money, the night, risks.
+    Report(report::Options),
     /// List the runs of this user.
     Runs(runs::Options),
     /// List the remembered `always` rules of this workspace, or forget one.
@@ -166,6 +169,7 @@ pub fn main() -> ExitCode {
         Command::Steer(options) => steer::main(&here, &options),
         Command::Undo(options) => undo::main(&here, &options),
         Command::Status(options) => status::main(&here, &options),
+        Command::Report(options) => report::main(&here, &options),
         Command::Runs(options) => runs::main(&options),
         Command::Rules(options) => rules::main(&here, &options),
         Command::Verify(options) => verify::main(&here, &options),

@@ -32,7 +32,7 @@ pub mod prose;
 pub mod pulse;
 pub mod recent;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 pub mod scene;
 pub mod screens;
 pub mod scroll;

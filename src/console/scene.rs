@@ -1,6 +1,7 @@
 //! What every view may look at. Built by the root for each frame; no locks, no clock, no files.
 
 use crate::engine::hub::LiveText;
+pub use crate::evidence::night::millis_of;
 use crate::machine::fold::Stamped;
 use crate::machine::run::RunState;
 
@@ -57,11 +58,6 @@ impl Scene<'_> {
     pub fn since(&self, ts: &str) -> Option<u64> {
         millis_of(ts).map(|then| u64::try_from(self.now_ms - then).unwrap_or(0))
     }
-}
-
-/// Unix milliseconds of a journal time stamp.
-pub fn millis_of(ts: &str) -> Option<i64> {
-    ts.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond)
 }
 
 /// What happened, for parts that keep something of their own about the run (transcript, timeline).

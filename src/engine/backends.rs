@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::cassette::{self, Cassette, Recorder};
+use crate::agent::http;
 use crate::agent::models::{Catalogue, Facts, Settings, Wanted};
 use crate::agent::openai::{self, OpenAi, OpenAiConfig};
 use crate::agent::rehearsal::{MAX_TAPE_BYTES, Played, Script, Server, Tape};
@@ -55,7 +56,7 @@ pub struct Agents {
 
 /// Where agents are made.
 struct AgentBuilder<'a> {
-    catalogue: Catalogue,
+    catalogue: Arc<Catalogue>,
     workspace: &'a Path,
     state_root: &'a Path,
     means: &'a LaunchOptions,
@@ -80,7 +81,7 @@ impl Agents {
             secrets.add(&format!("key-of-{name}"), key.expose());
         }
         let secrets = Arc::new(secrets);
-        let builder = AgentBuilder { catalogue: catalogue()?, workspace, state_root, means, keys };
+        let builder = AgentBuilder { catalogue: Arc::new(catalogue()?), workspace, state_root, means, keys };
         let mut agents = Self {
             by_name: BTreeMap::new(),
             servers: Vec::new(),
@@ -93,11 +94,15 @@ impl Agents {
             limits: BTreeMap::new(),
         };
         for (name, decl) in declared.agents.iter() {
+            agents.warnings.extend(stays_home(name, decl));
             let agent = match decl.backend {
                 BackendName::Anthropic => agents.anthropic(name, decl, &builder).await?,
                 BackendName::Openai => openai(name, decl, &builder)?,
                 BackendName::Command | BackendName::Acp => {
-                    agents.programs.insert(name.to_owned(), Program::of(decl, builder.declared_price(name, decl)?));
+                    agents.programs.insert(
+                        name.to_owned(),
+                        Program::of(decl, builder.declared_price(name, decl)?).with_prices(&builder.catalogue),
+                    );
                     continue;
                 }
                 BackendName::Rehearsal => agents.rehearsal(name, decl, &builder).await?,
@@ -351,15 +356,41 @@ async fn find_keys(declared: &LoopFile, workspace: &Path) -> Result<BTreeMap<Str
     Ok(keys)
 }
 
-/// Where the key of an agent is when its declaration does not say. The key that is meant for the service of OpenAI is
-/// not given to a server on this machine, unless the declaration names it.
+/// Where the key of an agent is when its declaration does not say. A vendor's key is for that vendor's own host: any
+/// other server, near or far, gets one that was declared for it, or none.
 pub fn usual_variable(decl: &AgentDecl) -> Option<&'static str> {
-    match decl.backend {
-        BackendName::Anthropic => Some("ANTHROPIC_API_KEY"),
-        BackendName::Openai if decl.base_url.as_deref().is_some_and(openai::is_local) => None,
-        BackendName::Openai => Some("OPENAI_API_KEY"),
+    let (variable, home) = vendor(decl.backend)?;
+    let goes_home = decl.base_url.as_deref().is_none_or(|base| same_origin(base, &home));
+    goes_home.then_some(variable)
+}
+
+/// The usual variable of a vendor's key, and the only server it is for.
+fn vendor(backend: BackendName) -> Option<(&'static str, String)> {
+    match backend {
+        BackendName::Anthropic => Some(("ANTHROPIC_API_KEY", AnthropicConfig::default().base_url)),
+        BackendName::Openai => Some(("OPENAI_API_KEY", OpenAiConfig::default().base_url)),
         BackendName::Command | BackendName::Acp | BackendName::Rehearsal => None,
     }
+}
+
+fn same_origin(one: &str, other: &str) -> bool {
+    let origin = |base: &str| http::base_url(base).ok().map(|url| url.origin());
+    origin(one).is_some_and(|one| Some(one) == origin(other))
+}
+
+/// What an operator should know who trusted that the key of the environment goes along.
+fn stays_home(name: &str, decl: &AgentDecl) -> Option<String> {
+    let (variable, home) = vendor(decl.backend)?;
+    let elsewhere = decl.base_url.as_deref().filter(|base| !same_origin(base, &home) && !openai::is_local(base))?;
+    let declares = decl.api_key_env.is_some() || decl.api_key_command.is_some() || decl.api_key_file.is_some();
+    (!declares).then(|| {
+        format!(
+            "agent `{name}`: no key is sent to {}: {variable} is for {} alone; if it needs one, declare `api_key_env`, \
+             `api_key_command` or `api_key_file`",
+            http::shown_base(elsewhere),
+            http::shown_base(&home)
+        )
+    })
 }
 
 fn client(name: &str, config: AnthropicConfig) -> Result<Anthropic, EngineError> {
@@ -401,11 +432,37 @@ mod tests {
     }
 
     #[test]
-    fn the_key_of_a_service_does_not_go_to_a_server_on_this_machine() {
-        assert_eq!(usual_variable(&declared("openai", Some("https://api.openai.com/v1"))), Some("OPENAI_API_KEY"));
-        for local in ["http://127.0.0.1:11434/v1", "http://localhost:8000/v1", "http://[::1]:1/v1"] {
-            assert_eq!(usual_variable(&declared("openai", Some(local))), None, "{local}");
-        }
+    fn the_key_of_a_vendor_goes_to_that_vendor_alone() {
+        assert_eq!(usual_variable(&declared("openai", Some("https://API.openai.com/v1/"))), Some("OPENAI_API_KEY"));
+        assert_eq!(usual_variable(&declared("openai", None)), Some("OPENAI_API_KEY"));
+        let home = "https://api.anthropic.com";
+        assert_eq!(usual_variable(&declared("anthropic", Some(home))), Some("ANTHROPIC_API_KEY"));
         assert_eq!(usual_variable(&declared("anthropic", None)), Some("ANTHROPIC_API_KEY"));
+        for other in [
+            "http://127.0.0.1:11434/v1",
+            "http://localhost:8000/v1",
+            "http://[::1]:1/v1",
+            "https://gateway.example/v1",
+            "https://api.openai.com.example/v1",
+            "https://api.openai.com@example.com/v1",
+            "http://api.openai.com/v1",
+            "https://api.openai.com:8443/v1",
+            "https://api.anthropic.com.example",
+        ] {
+            assert_eq!(usual_variable(&declared("openai", Some(other))), None, "{other}");
+            assert_eq!(usual_variable(&declared("anthropic", Some(other))), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_stays_home_is_said() {
+        let told = stays_home("far", &declared("openai", Some("https://user:pw@gateway.example/v1"))).unwrap();
+        assert!(told.contains("https://gateway.example") && told.contains("OPENAI_API_KEY"), "{told}");
+        assert!(!told.contains("pw"), "{told}");
+        assert_eq!(stays_home("near", &declared("openai", Some("http://127.0.0.1:1/v1"))), None);
+        assert_eq!(stays_home("home", &declared("anthropic", None)), None);
+        let mut own = declared("anthropic", Some("https://gateway.example"));
+        own.api_key_env = Some("GATEWAY_KEY".to_owned());
+        assert_eq!(stays_home("own", &own), None);
     }
 }

@@ -24,6 +24,7 @@ use super::secrecy;
 mod attend;
 mod close;
 mod declared;
+mod leave;
 mod open_turn;
 mod prompt;
 mod serve;

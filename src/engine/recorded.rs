@@ -74,11 +74,24 @@ impl Found {
 
 /// Reads a run without owning it.
 pub fn read_state(root: &StateRoot, run: &RunId) -> Result<RunState, EngineError> {
+    read_through(root, run, |_, _| ())
+}
+
+/// The same, seen event by event with the state after each.
+pub fn read_through(
+    root: &StateRoot,
+    run: &RunId,
+    mut see: impl FnMut(&Stamped, &RunState),
+) -> Result<RunState, EngineError> {
     let run_dir = RunDir::open(&root.run(run))?;
     let mut folded = None;
     for record in journal::read(&run_dir) {
         match record {
-            Ok(record) => fold_record(&mut folded, &record)?,
+            Ok(record) => {
+                if let (Some(stamped), Some(state)) = (fold_seen(&mut folded, &record)?, &folded) {
+                    see(&stamped, state);
+                }
+            }
             // The owner is writing this line right now, or died while it did.
             Err(JournalError::Torn { .. }) => break,
             Err(error) => return Err(error.into()),
@@ -94,15 +107,20 @@ pub fn read_state(root: &StateRoot, run: &RunId) -> Result<RunState, EngineError
 
 /// Folds one journal record; the journal's own bookkeeping is passed over.
 pub fn fold_record(folded: &mut Option<RunState>, record: &Record) -> Result<(), EngineError> {
+    fold_seen(folded, record).map(|_| ())
+}
+
+/// The same; the event, where the record is one.
+fn fold_seen(folded: &mut Option<RunState>, record: &Record) -> Result<Option<Stamped>, EngineError> {
     if record.kind == journal::SEGMENT_END {
-        return Ok(());
+        return Ok(None);
     }
     let stamped = stamped(record)?;
     match folded {
         None => *folded = Some(playbook::start(&stamped)?),
         Some(state) => fold::apply(state, &stamped)?,
     }
-    Ok(())
+    Ok(Some(stamped))
 }
 
 /// A journal record as an event.

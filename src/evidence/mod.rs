@@ -4,6 +4,8 @@
 //! between the two is tampering, and [`verify`] says where.
 
 mod cumulative;
+pub mod night;
+pub mod night_report;
 pub mod ours;
 pub mod pack;
 mod people;

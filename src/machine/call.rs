@@ -8,6 +8,7 @@ mod talk;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::act::Act;
+use crate::model::decimal::Exact;
 use crate::model::digest::Digest;
 use crate::model::failure::FailureClass;
 use crate::model::ids::Role;
@@ -115,8 +116,10 @@ pub struct CallState {
     pub drop_blocks: bool,
     /// A program's own name for this conversation.
     pub session: Option<String>,
-    /// What the replies so far used. A program may count its whole session again and again.
-    pub used: Usage,
+    /// What the turns of that conversation used, and what is known of their cost. A program may count all of it again
+    /// and again.
+    pub session_used: Usage,
+    pub session_cost: Option<Exact>,
     /// A failure that no retry can mend.
     pub failed: Option<(String, String)>,
     /// What was decided after the latest failed attempt; unknown in older journals.
@@ -225,7 +228,8 @@ impl CallState {
             raised: 0,
             drop_blocks: false,
             session: None,
-            used: Usage::default(),
+            session_used: Usage::default(),
+            session_cost: None,
             failed: None,
             after_failure: None,
             denied: 0,
@@ -256,6 +260,9 @@ impl CallState {
                 // A wait before any request was sent is no attempt.
                 self.attempts += u32::from(self.request_open);
                 self.faults += u32::from(failed.class.is_breakdown());
+                if let Some(usage) = &failed.usage {
+                    self.note_session(usage, failed.cost_usd);
+                }
                 self.request_open = false;
                 self.drop_blocks |= failed.class == FailureClass::PrefixMismatch;
                 if failed.wait_millis.is_none() {
@@ -328,11 +335,11 @@ impl CallState {
 
     /// A fresh conversation with this first message; what was counted of the one before does not hold for it.
     fn begin_anew(&mut self, message: Digest) {
-        let (started, turn, denied, used) = (self.started.clone(), self.turn, self.denied, self.used.clone());
+        let (started, turn, denied) = (self.started.clone(), self.turn, self.denied);
         // The handover may name one of them.
         let outputs = std::mem::take(&mut self.outputs);
         let (handovers, refused) = (self.handovers.saturating_add(1), self.refused.clone());
-        *self = Self { turn, denied, used, handovers, refused, outputs, messages: vec![message], ..Self::new(started) };
+        *self = Self { turn, denied, handovers, refused, outputs, messages: vec![message], ..Self::new(started) };
     }
 
     fn note_tool(&mut self, id: &str, name: &str, summary: &str) {
@@ -345,10 +352,10 @@ impl CallState {
         self.talk.answered = self.talk.asked.is_some();
         self.talk.paused = reply.next == ReplyMove::SendBack;
         self.talk.context = reply.usage.total();
+        self.note_session(&reply.usage, reply.cost_usd);
         if reply.session.is_some() {
             self.session.clone_from(&reply.session);
         }
-        self.used.add(&reply.usage);
         self.request_open = false;
         self.attempts = 0;
         self.faults = 0;
@@ -380,6 +387,17 @@ impl CallState {
                 }
                 self.reply = Some(reply.clone());
             }
+        }
+    }
+
+    /// A turn was paid for. One without a conversation to go on in began a new one.
+    fn note_session(&mut self, usage: &Usage, cost: Option<Exact>) {
+        if self.session.is_none() {
+            (self.session_used, self.session_cost) = (Usage::default(), None);
+        }
+        self.session_used.add(usage);
+        if let Some(cost) = cost {
+            self.session_cost = self.session_cost.unwrap_or(Exact::ZERO).checked_add(cost);
         }
     }
 

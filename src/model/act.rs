@@ -38,6 +38,10 @@ pub enum Act {
         path: String,
         diff: String,
     },
+    /// It asked whether it may do something, and may not.
+    Denied {
+        text: String,
+    },
     /// Anything else worth a line: a retry, a compaction, a new model.
     Noted {
         text: String,
@@ -68,6 +72,7 @@ impl Act {
                 steps: steps.into_iter().map(|step| PlanStep { text: change(step.text), ..step }).collect(),
             },
             Self::Changed { path, diff } => Self::Changed { path: change(path), diff: change(diff) },
+            Self::Denied { text } => Self::Denied { text: change(text) },
             Self::Noted { text } => Self::Noted { text: change(text) },
         }
     }
@@ -92,6 +97,7 @@ impl Act {
                     .collect(),
             },
             Self::Changed { path, diff } => Self::Changed { path: cut(path, 1_000), diff: cut(diff, MAX_ACT_BYTES) },
+            Self::Denied { text } => Self::Denied { text: cut(text, 1_000) },
             Self::Noted { text } => Self::Noted { text: cut(text, 1_000) },
         }
     }

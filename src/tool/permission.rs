@@ -42,7 +42,7 @@ pub enum RuleError {
     #[error("rule {0:?} is not of the form tool(pattern); example: bash(git *)")]
     Shape(String),
     #[error(
-        "rule {rule:?} names {tool:?}, which is not a tool; use one of: bash, shell, read, write, edit, grep, glob, *"
+        "rule {rule:?} names {tool:?}, which is not a tool; use one of: bash, shell, read, write, edit, grep, glob, mcp, *"
     )]
     Tool { rule: String, tool: String },
 }
@@ -80,6 +80,8 @@ enum Subject {
     Edit,
     Grep,
     Glob,
+    /// A tool of an MCP server, as `server/tool`.
+    Mcp,
 }
 
 /// Which list a rule is in: a refusal reaches further than a permission.
@@ -181,6 +183,7 @@ impl Subject {
             "edit" | "edit_file" => Self::Edit,
             "grep" | "grep_search" => Self::Grep,
             "glob" | "glob_search" => Self::Glob,
+            "mcp" => Self::Mcp,
             _ => return None,
         })
     }
@@ -222,6 +225,7 @@ impl Rule {
             Subject::Read => tool == "read_file" || (wide && (tool == "grep_search" || tool == "glob_search")),
             Subject::Grep => tool == "grep_search",
             Subject::Glob => tool == "glob_search",
+            Subject::Mcp => tool == "mcp",
         }
     }
 
@@ -327,7 +331,7 @@ impl<'a> Call<'a> {
             let about = match rule.subject {
                 Subject::Write | Subject::Edit => *writes,
                 Subject::Read => !*writes,
-                Subject::Any | Subject::Shell | Subject::Grep | Subject::Glob => false,
+                Subject::Any | Subject::Shell | Subject::Grep | Subject::Glob | Subject::Mcp => false,
             };
             about
                 && match sure {

@@ -17,6 +17,7 @@ pub(super) enum LaunchStep {
     Loopback,
     PrivateMounts,
     OwnProc,
+    Terminals,
     Overlay,
     WritableMounts,
     HiddenMounts,
@@ -30,7 +31,7 @@ pub(super) enum LaunchStep {
 }
 
 impl LaunchStep {
-    const ALL: [(Self, &'static str); 17] = [
+    const ALL: [(Self, &'static str); 18] = [
         (Self::Session, "a session of its own"),
         (Self::Namespaces, "namespaces"),
         (Self::Ids, "the maps of users"),
@@ -38,6 +39,7 @@ impl LaunchStep {
         (Self::Loopback, "the loopback network"),
         (Self::PrivateMounts, "mounts of its own"),
         (Self::OwnProc, "a /proc of its own"),
+        (Self::Terminals, "terminals of its own"),
         (Self::Overlay, "the overlay over the workspace"),
         (Self::WritableMounts, "the writable places"),
         (Self::HiddenMounts, "the hidden places"),

@@ -129,7 +129,7 @@ impl Player {
     fn offered(&self) -> Value {
         let mut offered = json!({});
         if !self.has("no-modes") {
-            let modes = json!([{"id": "default", "name": "Default"}, {"id": "plan", "name": "Plan"}]);
+            let modes = json!([{"id": "default", "name": "Default"}, {"id": "plan", "name": "Plan"}, {"id": "yolo", "name": "YOLO"}]);
             offered["modes"] = json!({"currentModeId": "default", "availableModes": modes});
         }
         if self.has("old-models") {

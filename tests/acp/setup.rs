@@ -51,6 +51,10 @@ async fn mode_and_model_are_set_where_they_are_offered() {
         assert_eq!(seen.finished().model.as_deref(), Some("big-1"));
         assert_eq!(seen.notes(), Vec::<&str>::new());
     }
+    // Where our sandbox holds it, nobody need be asked.
+    task.caged = true;
+    assert_eq!(Stage::default().play(&task, "").await.finished().text, "mode yolo, model big-1, 0 servers");
+    task.caged = false;
     task.model = Some("huge".into());
     let seen = Stage::default().play(&task, "no-modes").await;
     assert_eq!(seen.finished().text, "mode default, model small, 0 servers");

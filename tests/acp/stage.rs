@@ -52,6 +52,7 @@ pub fn task(workspace: &Path, prompt: &str) -> Task {
         model: None,
         workspace: workspace.into(),
         read_only: false,
+        caged: false,
         offer: None,
     }
 }

@@ -91,7 +91,8 @@ fn trap(asks: bool) -> Trap {
         .solver(1, [sh("cat token.txt; cp leak.txt again.txt; rm leak.txt")]);
     let played = Script::parse(&case.script().to_string(), "script").unwrap();
     let (server, serving) = serve(played);
-    let agent = json!({"backend": "anthropic", "model": "canary-model", "base_url": server.base_url()});
+    let agent = json!({"backend": "anthropic", "model": "canary-model", "base_url": server.base_url(),
+                       "api_key_env": "ANTHROPIC_API_KEY"});
     let case = case.declare("agents", json!({"model": agent}));
     let stage = Stage::of(case);
     fs::remove_file(stage.path("rehearsal.yaml")).unwrap();

@@ -23,6 +23,7 @@ mod northstar;
 mod openai;
 mod permissions;
 mod programs;
+mod report;
 mod rung;
 mod start;
 mod stop;

@@ -271,8 +271,9 @@ fn leave_that_an_agent_asks_for_is_denied_when_nobody_is_there() {
     let agent = json!({"backend": "acp", "command": [acp_agent(), "ask", "say=done_asking"]});
     let ran = loop_with(agent).declare("budget", json!({"max_iterations": 1})).run();
     let acts = acts(&ran);
-    let noted = acts.iter().filter_map(|act| act["noted"]["text"].as_str()).collect::<Vec<_>>();
-    assert!(noted.iter().any(|text| text.contains("nobody is there to answer")), "{acts:?}");
+    let denied = acts.iter().filter_map(|act| act["denied"]["text"].as_str()).collect::<Vec<_>>();
+    assert!(denied.iter().any(|text| text.contains("nobody is there to answer")), "{acts:?}");
+    assert!(ran.ended.stdout.contains("nobody is there to answer"), "the lines say it: {}", ran.ended.stdout);
     assert!(ran.events("decision.asked").is_empty());
     let said = acts.iter().filter_map(|act| act["said"]["text"].as_str()).collect::<String>();
     assert!(said.contains("The answer is nope.") && said.contains("done asking"), "{said}");

@@ -74,6 +74,21 @@ fn act(words: &[&str]) -> String {
             through(stream.and_then(|mut stream| stream.write_all(token.as_bytes())).is_ok())
         }
         ["connect", path] => through(std::os::unix::net::UnixStream::connect(path).is_ok()),
+        ["terminal"] => {
+            use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+            use std::io::Read as _;
+            let Ok(pair) = native_pty_system().openpty(PtySize::default()) else { return "refused".to_owned() };
+            let mut command = CommandBuilder::new("/bin/sh");
+            command.args(["-c", "tty; test -t 0 && test -t 1 && echo on-a-terminal"]);
+            let Ok(mut child) = pair.slave.spawn_command(command) else { return "no child".to_owned() };
+            drop(pair.slave);
+            let mut reader = pair.master.try_clone_reader().unwrap();
+            let mut said = Vec::new();
+            // The end of a terminal is an error.
+            let _ = reader.read_to_end(&mut said);
+            let _ = child.wait();
+            String::from_utf8_lossy(&said).into_owned()
+        }
         ["own-server"] => {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             let address = listener.local_addr().unwrap();

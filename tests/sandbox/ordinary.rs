@@ -1,6 +1,9 @@
 //! What honest work needs goes on.
 
 use nightloop::tool::process::{Access, End};
+use nightloop::tool::sandbox::level;
+use portable_pty::{PtySize, native_pty_system};
+use tokio_util::sync::CancellationToken;
 
 use super::stage::{Case, Stage};
 
@@ -119,4 +122,30 @@ fn the_bash_tool_is_confined() {
         assert_eq!(there, access == Access::ReadWrite, "a reader has a shell that nobody holds: {}", outcome.text);
     }
     assert_eq!(std::fs::read_to_string(stage.path("outside/victim")).unwrap(), "victim\n");
+}
+
+/// Agent programs run their shells on terminals. They get some of their own, and see none of ours.
+#[test]
+fn a_program_has_terminals_of_its_own() {
+    let stage = Stage::set();
+    if !level().pids {
+        println!("skipped: no launcher here, so no terminals of its own");
+        return;
+    }
+    let ours = native_pty_system().openpty(PtySize::default()).unwrap();
+    let said = |script: &str, access| {
+        let case = Case::new("terminal", script);
+        let outcome = stage.perform_in(&case, stage.confinement_of_program(access), &CancellationToken::new());
+        String::from_utf8_lossy(&outcome.stdout.bytes).into_owned()
+    };
+    for access in [Access::ReadOnly, Access::ReadWrite] {
+        let terminal = said("@HELPER@ do=terminal", access);
+        assert!(terminal.contains("/dev/pts/0") && terminal.contains("on-a-terminal"), "{terminal}");
+        let seen = said("ls /dev/pts; echo end", access);
+        assert_eq!(seen.split_whitespace().collect::<Vec<_>>(), ["ptmx", "end"], "a fresh instance");
+    }
+    drop(ours);
+    let refused = stage.perform(&Case::new("no terminal", "@HELPER@ do=terminal"), None);
+    let refused = String::from_utf8_lossy(&refused.stdout.bytes).into_owned();
+    assert!(refused.contains("refused"), "tools have none: {refused}");
 }

@@ -301,6 +301,12 @@ impl Stage {
         Arc::new(confinement.unwrap())
     }
 
+    /// What an agent program wears.
+    pub fn confinement_of_program(&self, access: Access) -> Arc<Confinement> {
+        let policy = Policy::for_program(&SandboxDecl::default(), &self.grounds(), access, &[], &[]);
+        Arc::new(Confinement::build(policy).unwrap())
+    }
+
     pub fn confinement_sealing(&self, case: &Case, name: &str) -> Arc<Confinement> {
         let mut policy = self.policy(case);
         policy.sealed = vec![self.path(name)];

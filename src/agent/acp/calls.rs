@@ -15,6 +15,8 @@ use similar::TextDiff;
 
 use crate::model::act::{Act, MAX_ACT_BYTES};
 
+mod deeds;
+
 use super::hearing::words;
 use super::permission::Described;
 
@@ -34,6 +36,9 @@ struct Known {
     name: Option<String>,
     kind: Option<&'static str>,
     input: Option<String>,
+    /// The same, for what it says to rules.
+    raw: Option<Value>,
+    paths: Vec<String>,
     text: String,
     output: Option<String>,
     diffs: Vec<(String, String)>,
@@ -43,13 +48,16 @@ struct Known {
 
 pub(super) struct Calls {
     workspace: PathBuf,
+    /// The name of our own server, where it is offered.
+    own_server: Option<String>,
     open: BTreeMap<String, Known>,
     ended: BTreeSet<String>,
 }
 
 impl Calls {
-    pub(super) fn new(workspace: &Path) -> Self {
-        Self { workspace: workspace.to_owned(), open: BTreeMap::new(), ended: BTreeSet::new() }
+    pub(super) fn new(workspace: &Path, own_server: Option<&str>) -> Self {
+        let own_server = own_server.map(str::to_owned);
+        Self { workspace: workspace.to_owned(), own_server, open: BTreeMap::new(), ended: BTreeSet::new() }
     }
 
     pub(super) fn started(&mut self, call: ToolCall, tell: &mut dyn FnMut(Act)) {
@@ -59,6 +67,7 @@ impl Calls {
             .kind(call.kind)
             .status(call.status)
             .content(call.content)
+            .locations(call.locations)
             .raw_input(call.raw_input)
             .raw_output(call.raw_output);
         self.updated(ToolCallUpdate::new(call.tool_call_id, fields), tell);
@@ -110,7 +119,8 @@ impl Calls {
         parts.push(known.text.clone());
         parts.extend(known.diffs.iter().map(|(path, diff)| format!("{path}\n{diff}")));
         parts.retain(|part| !part.is_empty());
-        Described { tool: known.tool(), what: short(&parts.join("\n"), MAX_ACT_BYTES) }
+        let deeds = deeds::of(&known, self.own_server.as_deref());
+        Described { tool: known.tool(), what: short(&parts.join("\n"), MAX_ACT_BYTES), deeds }
     }
 }
 
@@ -130,6 +140,11 @@ impl Known {
         }
         if let Some(input) = fields.raw_input {
             self.input = told(&input);
+            self.raw = Some(input).filter(|_| self.input.as_ref().is_some_and(|text| text.len() < MAX_ACT_BYTES));
+        }
+        if let Some(locations) = fields.locations {
+            let paths = locations.iter().take(MAX_DIFFS).map(|location| relative(&location.path, workspace));
+            self.paths = paths.collect();
         }
         if let Some(output) = fields.raw_output {
             self.output = told(&output);
@@ -147,7 +162,7 @@ impl Known {
     fn learn_content(&mut self, part: ToolCallContent, workspace: &Path) {
         match part {
             ToolCallContent::Diff(diff) if self.diffs.len() < MAX_DIFFS => {
-                let path = diff.path.strip_prefix(workspace).unwrap_or(&diff.path).to_string_lossy().into_owned();
+                let path = relative(&diff.path, workspace);
                 let compared = unified(&path, &diff);
                 self.diffs.push((short(&path, 1_000), compared));
             }
@@ -227,6 +242,11 @@ fn unified(path: &str, diff: &Diff) -> String {
     let compared = config.timeout(COMPARE_TIME).diff_lines(old, &diff.new_text);
     let before = if diff.old_text.is_some() { path } else { "/dev/null" };
     short(&compared.unified_diff().context_radius(3).header(before, path).to_string(), MAX_ACT_BYTES)
+}
+
+/// A path as rules name it.
+fn relative(path: &Path, workspace: &Path) -> String {
+    path.strip_prefix(workspace).unwrap_or(path).to_string_lossy().into_owned()
 }
 
 /// At most `limit` bytes, and a mark where something is left out.

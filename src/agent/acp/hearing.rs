@@ -4,8 +4,6 @@
 //! Not its role: deciding anything from it. Invariants: before [`Hearing::go_live`] nothing is an act (a loaded
 //! session replays its past); every act is bounded, and so is their number and what is kept meanwhile.
 
-use std::path::Path;
-
 use agent_client_protocol::v1::schema::{
     ContentBlock, ContentChunk, EmbeddedResourceResource, Plan, PlanEntryStatus, RequestPermissionRequest,
     SessionNotification, SessionUpdate, UsageUpdate,
@@ -15,6 +13,7 @@ use serde_json::Value;
 use crate::model::act::{Act, PlanStep};
 use crate::model::decimal::Exact;
 
+use super::super::program::Task;
 use super::calls::Calls;
 use super::permission::Described;
 
@@ -49,13 +48,13 @@ pub(super) struct Hearing<'a> {
 }
 
 impl<'a> Hearing<'a> {
-    pub(super) fn new(workspace: &'a Path, on_act: &'a mut (dyn FnMut(Act) + Send)) -> Self {
+    pub(super) fn new(task: &'a Task, on_act: &'a mut (dyn FnMut(Act) + Send)) -> Self {
         Self {
             teller: Teller { on_act, told: 0 },
             session: None,
             message: None,
             last_said: String::new(),
-            calls: Calls::new(workspace),
+            calls: Calls::new(&task.workspace, task.offer.as_ref().map(|offer| offer.name.as_str())),
             not_understood: 0,
             cost: Cost::default(),
         }

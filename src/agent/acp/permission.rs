@@ -13,18 +13,19 @@ use agent_client_protocol::v1::schema::{
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::super::program::{Allowed, Ask};
+use super::super::program::{Allowed, Ask, Deed};
 
 /// Questions that may wait at once; what comes beyond is refused.
 const MAX_OPEN: usize = 16;
 /// Answers to choose from that are looked at.
 const MAX_OPTIONS: usize = 32;
 
-/// What a program wants, in words.
+/// What a program wants, in words, and as our rules name it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Described {
     pub tool: String,
     pub what: String,
+    pub deeds: Vec<Deed>,
 }
 
 /// Where questions are taken.
@@ -60,7 +61,7 @@ impl Desk {
     async fn ask(&self, described: Option<Described>) -> Allowed {
         let (Some(described), Ok(_place)) = (described, self.open.try_acquire()) else { return Allowed::No };
         let (reply, allowed) = oneshot::channel();
-        let ask = Ask { tool: described.tool, what: described.what, reply };
+        let ask = Ask { tool: described.tool, what: described.what, deeds: described.deeds, reply };
         if self.asks.send(ask).await.is_err() {
             return Allowed::No;
         }

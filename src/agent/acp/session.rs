@@ -29,6 +29,8 @@ const MAX_SESSION_BYTES: usize = 1_000;
 const MAX_WAYS: usize = 8;
 /// What programs call a mode that changes nothing, best first; blanks, dashes and case do not matter.
 const READ_ONLY_MODES: [&str; 2] = ["readonly", "plan"];
+/// What they call a mode that asks nobody, for a program that our sandbox holds.
+const UNASKED_MODES: [&str; 6] = ["bypasspermissions", "yolo", "fullaccess", "agentfullaccess", "build", "dontask"];
 
 /// A session that is ready.
 #[derive(Debug)]
@@ -63,8 +65,11 @@ pub(super) async fn open(
         }
     };
     let setting = Setting { connection, id: &id, hearing };
-    if task.read_only {
-        setting.read_only(&offered).await?;
+    if task.caged {
+        setting.mode(&offered, &UNASKED_MODES, None).await?;
+    } else if task.read_only {
+        let note = "it offers no read-only mode, and no sandbox keeps it from writing";
+        setting.mode(&offered, &READ_ONLY_MODES, Some(note)).await?;
     }
     let model = setting.model(&offered, task.model.as_deref()).await?;
     Ok(Opened { id, model, goes_on, sign_in })
@@ -214,9 +219,10 @@ struct Setting<'a, 'b> {
 }
 
 impl Setting<'_, '_> {
-    async fn read_only(&self, offered: &Offered) -> Result<(), CallError> {
+    /// Chooses the first of these modes that there is; `missing` is noted where there is none.
+    async fn mode(&self, offered: &Offered, wanted: &[&str], missing: Option<&str>) -> Result<(), CallError> {
         if let Some(choice) = offered.option(&SessionConfigOptionCategory::Mode)
-            && let Some(mode) = named(&choice.values, &READ_ONLY_MODES)
+            && let Some(mode) = named(&choice.values, wanted)
         {
             return if mode == choice.current { Ok(()) } else { self.option(&choice.id, &mode).await.map(|_| ()) };
         }
@@ -224,11 +230,11 @@ impl Setting<'_, '_> {
         let values: Vec<_> = modes.map_or_else(Vec::new, |modes| {
             modes.available_modes.iter().map(|mode| (mode.id.to_string(), mode.name.clone())).collect()
         });
-        match named(&values, &READ_ONLY_MODES) {
+        match named(&values, wanted) {
             Some(mode) if modes.is_some_and(|modes| modes.current_mode_id.to_string() == mode) => Ok(()),
             Some(mode) => self.set("session/set_mode", json!({"modeId": mode})).await.map(|_| ()),
             None => {
-                locked(self.hearing).note("it offers no read-only mode; only the sandbox keeps it from writing");
+                missing.into_iter().for_each(|note| locked(self.hearing).note(note));
                 Ok(())
             }
         }

@@ -22,11 +22,12 @@ use crate::agent::error::ProgramFault;
 use crate::agent::message::Usage;
 use crate::agent::program::Task;
 use crate::model::act::Act;
+use crate::model::decimal::Exact;
 use crate::model::loop_file::PromptBy;
 
 use super::acts::{OpenEdits, plan, replaced, tell};
 use super::argv::{self, Announce, Ends, Line};
-use super::turn::{Turn, blocks_text, count, money, plus, string, text_of};
+use super::turn::{Turn, blocks_text, count, money, plus, since, string, text_of};
 use super::{Facts, Invocation, fault};
 
 pub(super) static FACTS: Facts = Facts {
@@ -48,7 +49,7 @@ pub(super) fn invocation(mut line: Line<'_>, task: &Task) -> Result<Invocation, 
     line.flag(&["--verbose"]);
     let unasked = line.gives(&["--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"]);
     if !unasked {
-        line.option(&["--permission-mode"], if task.read_only { "plan" } else { "bypassPermissions" });
+        line.option(&["--permission-mode"], if task.only_told() { "plan" } else { "bypassPermissions" });
     }
     if let Some(model) = &task.model {
         line.option(&["--model"], model);
@@ -70,7 +71,12 @@ pub(super) fn invocation(mut line: Line<'_>, task: &Task) -> Result<Invocation, 
     let prompt = if by_flag { task.prompt.clone() } else { argv::with_system(task, false) };
     let ends =
         Ends { default: PromptBy::Stdin, before_prompt: &[], by_stdin: &[], by_argument: Announce::Words(&["--"]) };
-    line.build(1, prompt, ends)
+    let mut invocation = line.build(1, prompt, ends)?;
+    if task.offer.is_some() {
+        // Else its model has to search for our tools before it can call one.
+        invocation.env.push(("ENABLE_TOOL_SEARCH".into(), "false".into()));
+    }
+    Ok(invocation)
 }
 
 #[derive(Default)]
@@ -198,12 +204,15 @@ fn result(event: &Value, line: &str, turn: &mut Turn) {
     if let Ok(read) = serde_json::from_str::<Money<'_>>(line)
         && let Some(cost) = money(read.total_cost_usd)
     {
-        turn.cost_usd = Some(cost);
+        // The total of the session. One that is smaller than before was begun anew.
+        let earlier = turn.earlier.cost_usd.unwrap_or(Exact::ZERO);
+        turn.cost_usd = Some(cost.checked_sub(earlier).unwrap_or(cost));
     }
-    // Helpers and sub-agents are in one of the two totals only, depending on the version.
+    // `usage` counts this turn without helpers and sub-agents, `modelUsage` the whole session with them.
     let main = event.get("usage").map(usage_of).unwrap_or_default();
     let all = event.get("modelUsage").and_then(Value::as_object).into_iter().flatten();
     let all = all.fold(Usage::default(), |sum, (_, usage)| plus(sum, &model_usage(usage)));
+    let all = since(all, &turn.earlier.usage);
     let total = if all.total() > main.total() { all } else { main };
     if total.total() > 0 {
         turn.usage = total;

@@ -52,7 +52,7 @@ pub(super) fn invocation(mut line: Line<'_>, task: &Task) -> Result<Invocation, 
         "--full-auto",
         "--not-so-yolo",
     ]);
-    match (own_choice, task.read_only) {
+    match (own_choice, task.only_told()) {
         (true, _) => (),
         // Its newer sandbox mounts file systems, which is refused inside ours; the older one nests.
         (false, true) => line.add(&["--sandbox", "read-only", "-c", "features.use_legacy_landlock=true"]),
@@ -101,7 +101,7 @@ impl Stream {
                 }
             }
             "turn.completed" => {
-                turn.usage = since(event.get("usage").map(usage).unwrap_or_default(), &turn.earlier);
+                turn.usage = since(event.get("usage").map(usage).unwrap_or_default(), &turn.earlier.usage);
                 turn.finish_well();
             }
             "turn.failed" => {

@@ -38,7 +38,7 @@ const SHOWN_AT: usize = 2 * 1024;
 pub(super) fn invocation(mut line: Line<'_>, task: &Task) -> Result<Invocation, String> {
     line.format(&["--output-format", "-o"], "stream-json")?;
     if !line.gives(&["--yolo", "-y"]) {
-        line.option(&["--approval-mode"], if task.read_only { "plan" } else { "yolo" });
+        line.option(&["--approval-mode"], if task.only_told() { "plan" } else { "yolo" });
     }
     if let Some(model) = &task.model {
         line.option(&["--model", "-m"], model);

@@ -12,6 +12,7 @@ fn task() -> Task {
         model: None,
         workspace: "/w".into(),
         read_only: false,
+        caged: false,
         offer: None,
     }
 }
@@ -140,6 +141,20 @@ fn read_only_uses_the_mode_that_the_program_has() {
             .any(|(name, value)| name == "OPENCODE_CONFIG_CONTENT" && value.contains("\"edit\":\"deny\""))
     );
     assert_eq!(after(&made(P::Aider, &["aider"], &task), "--chat-mode"), Some("ask"));
+}
+
+/// Inside our sandbox a mode or sandbox of its own would keep it from reading and reporting.
+#[test]
+fn a_reader_that_our_sandbox_holds_is_not_held_twice() {
+    let task = Task { read_only: true, caged: true, ..rich() };
+    let claude = made(P::Claude, &["claude"], &task);
+    assert_eq!(after(&claude, "--permission-mode"), Some("bypassPermissions"));
+    assert!(claude.env.contains(&("ENABLE_TOOL_SEARCH".to_owned(), "false".to_owned())), "{:?}", claude.env);
+    let codex = made(P::Codex, &["codex"], &task);
+    assert!(codex.argv.contains(&"--dangerously-bypass-approvals-and-sandbox".to_owned()), "{:?}", codex.argv);
+    assert!(!codex.argv.contains(&"--sandbox".to_owned()), "{:?}", codex.argv);
+    assert_eq!(after(&made(P::Gemini, &["gemini"], &task), "--approval-mode"), Some("yolo"));
+    assert_eq!(after(&made(P::Opencode, &["opencode"], &task), "--agent"), None);
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub(super) fn invocation(mut line: Line<'_>, task: &Task) -> Result<Invocation, 
         line.add(&["run"]);
     }
     line.format(&["--format"], "json")?;
-    if task.read_only {
+    if task.only_told() {
         line.option(&["--agent"], "plan");
     }
     if let Some(model) = &task.model {
@@ -61,7 +61,7 @@ pub(super) fn invocation(mut line: Line<'_>, task: &Task) -> Result<Invocation, 
 
 /// Settings that go over the operator's own ones for this turn: what would be asked is decided here.
 fn settings(task: &Task) -> Result<String, String> {
-    let edit = if task.read_only { "deny" } else { "allow" };
+    let edit = if task.only_told() { "deny" } else { "allow" };
     let mut settings = json!({"permission": {"edit": edit, "bash": "allow", "webfetch": "allow"}});
     if let Some(offer) = &task.offer {
         argv::command_of(offer)?;

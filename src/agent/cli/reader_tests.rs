@@ -69,6 +69,7 @@ pub(super) fn task(role: &str) -> Task {
         model: None,
         workspace: PathBuf::from("."),
         read_only: role != "Solver",
+        caged: false,
         offer: None,
     }
 }
@@ -234,7 +235,7 @@ fn codex_counts_its_session_and_a_turn_only_counts_itself() {
     let next = Task { session: finished.session.clone(), system: String::new(), ..task("Solver") };
     let second = place.run(P::Codex, &next, &[]);
     let earlier = Usage { input_tokens: 1000, cache_read_input_tokens: 8000, output_tokens: 100, ..Usage::default() };
-    let mut reader = Reader::new(P::Codex).after(earlier);
+    let mut reader = Reader::new(P::Codex).after(Earlier { usage: earlier, cost_usd: None });
     reader.push(&second.stdout, &mut |_| ());
     let again = reader.finish(second.exit, &second.stderr).unwrap();
     assert_eq!(again.session, finished.session);
@@ -243,6 +244,33 @@ fn codex_counts_its_session_and_a_turn_only_counts_itself() {
         Report::parse(Tool::SubmitSolverReport, &fenced_report(&again.text).unwrap()).is_ok(),
         "it remembers its role"
     );
+}
+
+/// As claude 2.1.326 told two turns of one session: `usage` is of the turn, everything else of the session.
+#[test]
+fn totals_of_a_session_are_counted_once() {
+    let result = |input: u64, all: u64, cost: &str| {
+        format!(
+            "{{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"ok\",\"session_id\":\"s-1\",\
+             \"total_cost_usd\":{cost},\"usage\":{{\"input_tokens\":{input},\"output_tokens\":300}},\
+             \"modelUsage\":{{\"claude-sonnet-5-5\":{{\"inputTokens\":{all},\"outputTokens\":{},\"costUSD\":{cost}}}}}}}\n",
+            300 * (all / input)
+        )
+    };
+    let turn = |line: &str, earlier: Earlier| {
+        let mut reader = Reader::new(P::Claude).after(earlier);
+        reader.push(line.as_bytes(), &mut |_| ());
+        let finished = reader.finish(Exit::Code(0), b"").unwrap();
+        Earlier { usage: finished.usage, cost_usd: finished.cost_usd }
+    };
+    let money = |text: &str| Some(Exact::parse(text).unwrap());
+    let first = turn(&result(9_600, 9_600, "0.021719999999999999"), Earlier::default());
+    assert_eq!((first.usage.total(), first.cost_usd), (9_900, money("0.02172")));
+    let second = turn(&result(9_600, 19_200, "0.03258"), first);
+    assert_eq!((second.usage.total(), second.cost_usd), (9_900, money("0.01086")));
+    // A program that begins its count anew loses nothing.
+    let anew = turn(&result(9_600, 9_600, "0.01"), first);
+    assert_eq!((anew.usage.total(), anew.cost_usd), (9_900, money("0.01")));
 }
 
 #[test]

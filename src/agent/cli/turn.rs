@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::agent::error::{self, CallError, ProgramFault};
 use crate::agent::message::Usage;
-use crate::agent::program::Finished;
+use crate::agent::program::{Earlier, Finished};
 use crate::model::act::Act;
 use crate::model::decimal::Exact;
 use crate::model::loop_file::ProgramProfile;
@@ -28,6 +28,8 @@ const MAX_NOTES: u32 = 20;
 const STDERR_TAIL: usize = 4 * 1024;
 /// How much of what a program reports as its trouble is looked at.
 const MAX_TROUBLE: usize = 4 * 1024;
+/// Decimal places of a program's own figure in dollars that are kept.
+const MONEY_PLACES: u32 = 9;
 /// Longest piece of a program's own words in an error, in bytes.
 const MAX_QUOTE: usize = 280;
 
@@ -37,8 +39,8 @@ pub(super) struct Turn {
     pub session: Option<String>,
     pub model: Option<String>,
     pub usage: Usage,
-    /// What the session had used before this turn, where the program counts it again.
-    pub earlier: Usage,
+    /// What the session had used before this turn.
+    pub earlier: Earlier,
     pub cost_usd: Option<Exact>,
     /// The program said that it has finished.
     pub finished: bool,
@@ -245,9 +247,10 @@ pub(super) fn string<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.get(name).and_then(Value::as_str)
 }
 
-/// Money from the digits that were sent; never through a float.
+/// Money from the digits that were sent; never through a float. Programs sum in floats: what lies beyond a nano-dollar is
+/// their noise.
 pub(super) fn money(raw: Option<&serde_json::value::RawValue>) -> Option<Exact> {
-    Exact::parse(raw?.get()).ok()
+    Some(Exact::parse(raw?.get()).ok()?.rounded(MONEY_PLACES))
 }
 
 /// What `later` has more than `earlier`.

@@ -151,7 +151,10 @@ async fn server(here: &Path, name: &str, agent: &AgentDecl, online: bool, findin
     let key = key(here, agent, &host);
     match &key {
         Key::Found { from, .. } => findings.note(Ok(()), &format!("agent {name}: a key from {from}")),
-        Key::NotNeeded => findings.remark(format!("agent {name}: no key, and {host} is this machine")),
+        Key::NotNeeded if is_local(&host) => findings.remark(format!("agent {name}: no key, and {host} is this machine")),
+        Key::NotNeeded => findings.remark(format!(
+            "agent {name}: no key is sent to {host}; if it needs one, declare api_key_env, api_key_command or api_key_file"
+        )),
         Key::Missing(why) => findings.note(Err(why.clone()), &format!("agent {name}: a key")),
     }
     let place = format!("{host}:{}", url.port_or_known_default().unwrap_or(443));

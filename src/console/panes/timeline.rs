@@ -4,7 +4,6 @@
 //! says so; a reader at the end stays at the end, any other stays where it is.
 
 mod draw;
-mod night;
 
 use std::collections::VecDeque;
 
@@ -24,7 +23,7 @@ use crate::machine::words::{Told, Topic};
 use crate::model::safe::Safe;
 
 use super::Pane;
-use night::Night;
+use crate::evidence::night::Night;
 
 /// Events that are kept, and how much of their words.
 const MOST_ENTRIES: usize = 100_000;

@@ -39,6 +39,9 @@ impl Transcript {
                     let item = self.own_tool(seq, "", "changed", path);
                     self.finish_own(seq, item, true, "says it changed this file", diff);
                 }
+                Act::Denied { text } => {
+                    self.note(seq, Tone::Bad, text);
+                }
                 Act::Noted { text } => {
                     self.note(seq, Tone::Plain, text);
                 }

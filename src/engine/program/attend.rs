@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::program::{Finished, Task};
+use crate::agent::program::{Earlier, Finished, Task};
 use crate::agent::{self, CallError};
 use crate::engine::command::Order;
 use crate::engine::confine;
@@ -80,16 +80,19 @@ pub(super) async fn attend(
     let server = offer_tools(cx, calls)?;
     let binary = std::env::current_exe().map_err(|e| EngineError::Internal(format!("who am I? {e}")))?;
     task.offer = program.takes_tools().then(|| server.offer(&binary));
+    let confinement = confinement(cx, program, open)?;
+    task.caged = confinement.is_some() && cx.sandbox().holds_read_only();
     let token = CancellationToken::new();
     let mut watched =
         Watched { program, heard: Heard::default(), began: Instant::now(), token: token.clone(), ended: None };
     let run_marker = cx.state().run().as_str().to_owned();
-    let used = &cx.call()?.used;
-    let earlier = if task.session.is_some() { agent_usage(used) } else { agent::Usage::default() };
+    let call = cx.call()?;
+    let earlier = Earlier { usage: agent_usage(&call.session_used), cost_usd: call.session_cost };
+    let earlier = if task.session.is_some() { earlier } else { Earlier::default() };
     let effect = turn::run(
         program,
         Turn {
-            confinement: confinement(cx, program, open)?,
+            confinement,
             task: &task,
             run_marker: &run_marker,
             earlier,
@@ -258,8 +261,9 @@ async fn take_news(cx: &mut Context<'_>, open: &mut OpenTurn<'_>, item: News) ->
         // Our own tools are recorded when they are called; its account of them says nothing new.
         News::Act(Act::Called { tool, .. }) if tool.contains(offer::SERVER_NAME) => Ok(()),
         News::Act(act) => open.acted(cx, act).await,
-        News::Spent { usage, cost } => {
+        News::Spent { usage, cost, model } => {
             open.usage = usage;
+            open.model = model.or(open.model.take());
             open.cost = cost.or(open.cost);
             Ok(())
         }

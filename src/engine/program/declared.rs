@@ -1,10 +1,13 @@
 //! An agent program as loop.yaml declares it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::agent::{Price, cli};
+use crate::agent::models::Catalogue;
+use crate::agent::{Price, Usage, acp, cli};
 use crate::engine::setup::Setup;
+use crate::model::decimal::Exact;
 use crate::model::loop_file::{AgentDecl, BackendName, ProgramProfile, PromptBy};
 
 /// The longest silence when loop.yaml does not say: a build may take its time.
@@ -27,6 +30,8 @@ pub struct Program {
     pub model: Option<String>,
     /// Only its price is used.
     pub setup: Setup,
+    /// What models cost.
+    prices: Option<Arc<Catalogue>>,
 }
 
 impl Program {
@@ -43,7 +48,14 @@ impl Program {
             turn_limit: seconds(decl.turn_seconds, DEFAULT_TURN),
             model: decl.model.clone(),
             setup: Setup { price, ..Setup::default() },
+            prices: None,
         }
+    }
+
+    /// The same, knowing what models cost.
+    #[must_use]
+    pub fn with_prices(self, prices: &Arc<Catalogue>) -> Self {
+        Self { prices: Some(Arc::clone(prices)), ..self }
     }
 
     pub const fn backend_name(&self) -> &'static str {
@@ -56,11 +68,26 @@ impl Program {
         program.rsplit('/').next().unwrap_or(program).to_owned()
     }
 
+    /// What is known of it as a program that speaks ACP.
+    pub fn acp(&self) -> Option<&'static acp::profile::Profile> {
+        self.speaks_acp.then(|| acp::profile::of(&self.name())).flatten()
+    }
+
+    /// Is it Claude Code, by itself or behind ACP?
+    pub fn is_claude(&self) -> bool {
+        self.profile == ProgramProfile::Claude
+            || self.acp().is_some_and(|row| row.folders.iter().any(|own| own == ".claude"))
+    }
+
     /// Folders that it may write besides the workspace: its own, and what is declared. `~` is the home folder.
     pub fn folders(&self) -> Vec<PathBuf> {
         let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
-        let own = if self.speaks_acp { &[] } else { cli::own_folders(self.profile) };
-        let own = own.iter().filter_map(|folder| Some(home.as_ref()?.join(folder)));
+        let own: Vec<&str> = match self.acp() {
+            Some(row) => row.folders.iter().map(String::as_str).collect(),
+            None if self.speaks_acp => Vec::new(),
+            None => cli::own_folders(self.profile).to_vec(),
+        };
+        let own = own.into_iter().filter_map(|folder| Some(home.as_ref()?.join(folder)));
         let declared = self.write.iter().map(|folder| match (folder.strip_prefix("~"), &home) {
             (Ok(rest), Some(home)) => home.join(rest),
             _ => folder.clone(),
@@ -71,16 +98,33 @@ impl Program {
     /// Files of its own outside those folders, as far as they are there.
     pub fn files(&self) -> Vec<PathBuf> {
         let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
-        let claude = self.profile == ProgramProfile::Claude && !self.speaks_acp;
-        let settings = home.filter(|_| claude).map(|home| home.join(".claude.json"));
-        settings.into_iter().filter(|file| file.is_file()).collect()
+        let own: Vec<&str> = match self.acp() {
+            Some(row) => row.files.iter().map(String::as_str).collect(),
+            None if !self.speaks_acp && self.profile == ProgramProfile::Claude => vec![".claude.json"],
+            None => Vec::new(),
+        };
+        let own = own.into_iter().filter_map(|file| Some(home.as_ref()?.join(file)));
+        own.filter(|file| file.is_file()).collect()
     }
 
     /// Is it known what a turn costs: by its own figure, or by a declared price?
     pub fn tells_cost(&self) -> bool {
+        self.setup.price.is_some() || self.has_own_figure()
+    }
+
+    fn has_own_figure(&self) -> bool {
         let own_figure =
             matches!(self.profile, ProgramProfile::Claude | ProgramProfile::Opencode | ProgramProfile::Aider);
-        self.setup.price.is_some() || (own_figure && !self.speaks_acp)
+        own_figure && !self.speaks_acp
+    }
+
+    /// What a turn cost that ended without the program's own figure.
+    pub fn cost(&self, usage: &Usage, model: Option<&str>) -> Option<Exact> {
+        if self.setup.price.is_some() {
+            return self.setup.cost(usage);
+        }
+        let price = self.prices.as_ref()?.price(model.filter(|_| self.has_own_figure())?)?;
+        price.cost(usage, None)
     }
 
     /// Can it be given our tools?

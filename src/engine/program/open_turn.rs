@@ -59,6 +59,8 @@ pub(super) struct OpenTurn<'a> {
     /// Usage so far.
     pub usage: agent::Usage,
     pub cost: Option<Exact>,
+    /// The model that it says it uses.
+    pub model: Option<String>,
 }
 
 impl<'a> OpenTurn<'a> {
@@ -80,13 +82,15 @@ impl<'a> OpenTurn<'a> {
             passed: None,
             usage: agent::Usage::default(),
             cost: None,
+            model: None,
         }
     }
 
-    /// What it owes: its own figure where it gave one, else the declared price. A turn that used nothing owes nothing.
+    /// What it owes: its own figure where it gave one, else by the declared price. One that would have told its cost and
+    /// was ended before is counted by the known price of the model that it named. A turn that used nothing owes nothing.
     pub fn owed(&self, program: &Program) -> Owed {
         let usage = (self.usage.total() > 0).then_some(self.usage);
-        Owed { usage, cost_usd: self.cost.or_else(|| program.setup.cost(&usage?)) }
+        Owed { usage, cost_usd: self.cost.or_else(|| program.cost(&usage?, self.model.as_deref())) }
     }
 
     /// Until the acts gathered so far are recorded.
@@ -131,8 +135,8 @@ impl<'a> OpenTurn<'a> {
     }
 
     /// Something that we note about it, recorded at once.
-    pub async fn noted(&mut self, cx: &mut Context<'_>, text: String) -> Result<(), EngineError> {
-        self.acts.push(Act::Noted { text }.bounded());
+    pub async fn record_now(&mut self, cx: &mut Context<'_>, act: Act) -> Result<(), EngineError> {
+        self.acts.push(act.bounded());
         self.flush(cx).await
     }
 

@@ -39,6 +39,7 @@ pub(super) fn task(cx: &Context<'_>, program: &Program) -> Result<Task, EngineEr
         model: program.model.clone(),
         workspace: cx.workspace().to_owned(),
         read_only: !role.may_write(),
+        caged: false,
         offer: None,
     })
 }

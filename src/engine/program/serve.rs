@@ -3,7 +3,6 @@
 //! Not here: running the turn. Invariants: what the program is told is recorded before it is told; one decision is
 //! open at a time, the rest waits in order; where nobody is waited for, the answer is no; a "once" is handed out once.
 
-use serde_json::json;
 use tokio::time::Instant;
 
 use crate::agent::program::{Allowed, Ask};
@@ -13,12 +12,14 @@ use crate::engine::{ask, offer, people, tools};
 use crate::machine::document;
 use crate::machine::event::{AgentCalled, AskedBy, DecisionAsked, ReportAccepted, Signal};
 use crate::machine::operator::Decision;
+use crate::model::act::Act;
 use crate::model::decision::{ASK_TOOL, Answer, MAX_DECISIONS, MAX_TEXT, Mode, Request};
 use crate::model::digest::Digest;
 use crate::model::learnings::flatten;
 use crate::model::purpose::Tool;
 use crate::tool::permission::{Ruling, is_critical};
 
+use super::leave;
 use super::open_turn::{OpenTurn, Waiting};
 
 /// Answers what waits, in order, until a person is needed.
@@ -128,15 +129,13 @@ async fn serve_permission(cx: &mut Context<'_>, open: &mut OpenTurn<'_>, ask: As
         return permission_told(cx, open, ask, Allowed::No, "too long to be put before a person").await;
     }
     let tool = flatten(&ask.tool).chars().take(64).collect::<String>();
-    let input = json!({"command": what});
-    let rule = match cx.rules.decide("bash", &input) {
+    let rule = match leave::by_rules(cx, &ask.deeds) {
         Ruling::Denied { rule } => {
             return permission_told(cx, open, ask, Allowed::No, &format!("deny {rule}")).await;
         }
-        Ruling::Allowed { rule } if rule != "default" => {
+        Ruling::Allowed { rule } => {
             return permission_told(cx, open, ask, Allowed::Once, &format!("allow {rule}")).await;
         }
-        Ruling::Allowed { .. } => "the program asks".to_owned(),
         Ruling::Ask { rule } => rule,
     };
     // What is critical is asked about every time.
@@ -161,7 +160,8 @@ async fn serve_permission(cx: &mut Context<'_>, open: &mut OpenTurn<'_>, ask: As
         return permission_told(cx, open, ask, allowed, &format!("as in {id}")).await;
     }
     if operator.patience.mode == Mode::Stop || operator.decisions.len() >= MAX_DECISIONS {
-        let why = format!("ask {rule}: nobody is there to answer, so it is denied");
+        let hint = leave::allowing(&ask.deeds).map(|rule| format!("; a rule that would allow it: {rule}"));
+        let why = format!("ask {rule}: nobody is there to answer{}", hint.unwrap_or_default());
         return permission_told(cx, open, ask, Allowed::No, &why).await;
     }
     let directory = cx.workspace().to_string_lossy().into_owned();
@@ -179,7 +179,8 @@ async fn permission_told(
 ) -> Result<(), EngineError> {
     let verdict = if allowed == Allowed::No { "denied" } else { "allowed" };
     let text = format!("{} {verdict} ({why}): {}", flatten(&ask.tool), flatten(&ask.what));
-    open.noted(cx, text).await?;
+    let act = if allowed == Allowed::No { Act::Denied { text } } else { Act::Noted { text } };
+    open.record_now(cx, act).await?;
     let _ = ask.reply.send(allowed);
     Ok(())
 }

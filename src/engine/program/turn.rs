@@ -13,11 +13,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::cli::{self, Exit, Reader};
-use crate::agent::program::{Ask, Finished, Task};
+use crate::agent::program::{Ask, Earlier, Finished, Task};
 use crate::agent::{CallError, ProgramFault, Usage, acp};
 use crate::model::act::Act;
 use crate::model::decimal::Exact;
-use crate::model::loop_file::ProgramProfile;
 use crate::tool::process::{self, CommandSpec, End, Wires};
 use crate::tool::sandbox::Confinement;
 
@@ -35,6 +34,8 @@ pub(super) enum News {
     Spent {
         usage: Usage,
         cost: Option<Exact>,
+        /// The model that it says it uses.
+        model: Option<String>,
     },
     Ask(Ask),
 }
@@ -65,7 +66,7 @@ pub struct Turn<'a> {
     pub run_marker: &'a str,
     pub confinement: Option<Arc<Confinement>>,
     /// What earlier turns of the same session used.
-    pub earlier: Usage,
+    pub earlier: Earlier,
     pub tell: mpsc::Sender<News>,
     pub heard: Heard,
     pub cancel: &'a CancellationToken,
@@ -75,7 +76,7 @@ pub struct Turn<'a> {
 pub async fn run(program: &Program, turn: Turn<'_>) -> Result<Finished, CallError> {
     let task = turn.task;
     let (argv, stdin, env) = if program.speaks_acp {
-        (program.argv.clone(), None, Vec::new())
+        acp_start(program, task.caged)
     } else {
         let invocation = cli::invocation(program.profile, &program.argv, program.prompt_by, task)
             .map_err(|why| not_started(&why))?;
@@ -88,7 +89,7 @@ pub async fn run(program: &Program, turn: Turn<'_>) -> Result<Finished, CallErro
     spec.confinement = turn.confinement.clone();
     let passed = program.env.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
     spec.env = passed.chain(env).collect();
-    if turn.confinement.is_some() && program.profile == ProgramProfile::Claude {
+    if turn.confinement.is_some() && program.is_claude() {
         // As the superuser it works without asking only when it is told that somebody else holds it.
         spec.env.push(("IS_SANDBOX".to_owned(), "1".to_owned()));
     }
@@ -106,6 +107,15 @@ pub async fn run(program: &Program, turn: Turn<'_>) -> Result<Finished, CallErro
         let output = Reader::new(program.profile).after(turn.earlier);
         read_out(&turn, output, stdin, (reader, writer), process, &ending).await
     }
+}
+
+/// How a program that speaks ACP is started: as declared, with what is known of it.
+fn acp_start(program: &Program, caged: bool) -> (Vec<String>, Option<Vec<u8>>, Vec<(String, String)>) {
+    let mut argv = program.argv.clone();
+    let row = program.acp();
+    argv.extend(row.filter(|_| caged).into_iter().flat_map(|row| row.caged.iter().cloned()));
+    let known = row.into_iter().flat_map(|row| &row.env).filter(|(name, _)| !program.env.contains(name));
+    (argv, None, known.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
 /// A program that is told once and then only heard.
@@ -134,7 +144,13 @@ async fn read_out(
             for act in acts.drain(..) {
                 let _ = tell.send(News::Act(act)).await;
             }
-            let _ = tell.send(News::Spent { usage: *output.usage(), cost: output.cost_usd() }).await;
+            let _ = tell
+                .send(News::Spent {
+                    usage: *output.usage(),
+                    cost: output.cost_usd(),
+                    model: output.model().map(str::to_owned),
+                })
+                .await;
         }
     };
     // Somebody may have left the program's family and still hold its pipe: once the program is over, what is on

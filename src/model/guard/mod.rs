@@ -10,7 +10,7 @@ mod canary;
 mod count;
 mod follow;
 mod manifest;
-mod names;
+pub mod names;
 mod readers;
 mod restore;
 mod set;

@@ -36,7 +36,9 @@ impl Way {
             let setup = Setup { policy: policy.clone(), level, without };
             return Ok(Self::Launched(Pool::new(setup.encode(), shared)));
         }
-        Ok(Self::Worn(Arc::new(Worn::ready(policy, level, without, shared)?)))
+        // Without a launcher they would be the terminals of the system.
+        let policy = Policy { terminals: false, ..policy.clone() };
+        Ok(Self::Worn(Arc::new(Worn::ready(&policy, level, without, shared)?)))
     }
 }
 

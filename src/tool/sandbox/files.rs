@@ -65,7 +65,10 @@ pub(super) fn ruleset(policy: &Policy, without: Option<Layer>) -> Result<Option<
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
     let rules = policy.read.iter().map(|path| (path.as_path(), read));
     let rules = rules.chain(policy.write.iter().map(|path| (path.as_path(), change)));
-    for (path, rights) in rules.chain(names::DEVICES.iter().map(|path| (Path::new(path), device))) {
+    let terminals = [names::TERMINALS, names::TERMINAL_MAKER].into_iter().filter(|_| policy.terminals);
+    let terminals = terminals.filter_map(|path| Some((Path::new(path.to_str().ok()?), device | AccessFs::ReadDir)));
+    let devices = names::DEVICES.iter().map(|path| (Path::new(path), device));
+    for (path, rights) in rules.chain(devices).chain(terminals) {
         if let Some((handle, rights)) = place(path, rights) {
             ruleset = ruleset.add_rule(PathBeneath::new(handle, rights)).map_err(failed)?;
         }

@@ -2,6 +2,8 @@
 //!
 //! Plain lists, so that adding one is one line. `policy` says what is done with them.
 
+use std::ffi::CStr;
+
 /// Below the home folder: keys, tokens, sessions, histories. Files and folders alike.
 pub(super) const SECRETS: &[&str] = &[
     // Keys and logins.
@@ -217,6 +219,11 @@ pub(super) const CACHES: &[&str] = &[
 
 /// Devices that every program may use.
 pub(super) const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+
+/// Terminals, and what makes a new one: at its place of old, and within the folder of them.
+pub(super) const TERMINALS: &CStr = c"/dev/pts";
+pub(super) const TERMINAL_MAKER: &CStr = c"/dev/ptmx";
+pub(super) const TERMINAL_MAKER_WITHIN: &CStr = c"/dev/pts/ptmx";
 
 /// Where programs keep shared memory and semaphores.
 pub(super) const SHARED_MEMORY: &str = "/dev/shm";

@@ -52,6 +52,8 @@ pub struct Policy {
     pub network: NetworkDecl,
     /// May it talk to servers on this machine through sockets with a path?
     pub local_sockets: bool,
+    /// May it make terminals of its own? They are of an instance that holds nobody else's; only a launcher puts one up.
+    pub terminals: bool,
     pub read_only: bool,
     /// Exported as TMPDIR.
     pub tmp: PathBuf,
@@ -80,6 +82,7 @@ impl Policy {
         let mut policy = Self::build(declared, grounds, access, write, read);
         policy.network = NetworkDecl::On;
         policy.local_sockets = true;
+        policy.terminals = true;
         policy
     }
 
@@ -135,6 +138,7 @@ impl Policy {
             overlay: None,
             network: NetworkDecl::Off,
             local_sockets: false,
+            terminals: false,
             read_only: access == Access::ReadOnly,
             tmp: grounds.scratch.join(TMP),
             void: grounds.scratch.join(VOID),
@@ -153,6 +157,7 @@ impl Policy {
             overlay: None,
             network,
             local_sockets: false,
+            terminals: false,
             read_only: false,
             tmp: temporary,
             void: PathBuf::new(),

@@ -41,6 +41,7 @@ impl Setup {
             NetworkDecl::On => 2,
         });
         out.number(i64::from(policy.local_sockets));
+        out.number(i64::from(policy.terminals));
         out.number(i64::from(policy.read_only));
         out.text(policy.tmp.as_os_str().as_bytes());
         out.text(policy.void.as_os_str().as_bytes());
@@ -67,7 +68,7 @@ impl Setup {
             2 => NetworkDecl::On,
             _ => NetworkDecl::Off,
         };
-        let (local_sockets, read_only) = (from.number()? != 0, from.number()? != 0);
+        let (local_sockets, terminals, read_only) = (from.number()? != 0, from.number()? != 0, from.number()? != 0);
         let (tmp, void) = (path(from.text()?), path(from.text()?));
         let overlay = match from.list()?.as_slice() {
             [at, upper, work, over @ ..] => {
@@ -86,6 +87,7 @@ impl Setup {
                 overlay,
                 network,
                 local_sockets,
+                terminals,
                 read_only,
                 tmp,
                 void,
@@ -111,6 +113,7 @@ mod tests {
         policy.read = vec![path(b"/a\xff"), PathBuf::from("/b c")];
         policy.sealed = vec![PathBuf::from("/s")];
         policy.read_only = true;
+        policy.terminals = true;
         let level = Level { landlock: 7, seccomp: true, mounts: true, user: true, pids: true, ..Level::default() };
         let overlay = Overlay { over: vec![path(b"/o\xff")], upper: PathBuf::from("/u"), work: PathBuf::from("/w") };
         policy.overlay = Some(Placed { at: PathBuf::from("/at"), overlay });

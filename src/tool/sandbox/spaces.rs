@@ -19,6 +19,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::process::DumpableBehavior;
 use rustix::thread::UnshareFlags;
 
+use super::names;
 use super::overlay;
 use super::policy::Policy;
 use crate::model::loop_file::NetworkDecl;
@@ -54,6 +55,8 @@ struct Ids {
 struct Mounts {
     /// A `/proc` of their own, that shows their own processes only.
     own_proc: bool,
+    /// Terminals of their own.
+    terminals: bool,
     /// What is seen in place of the workspace. Only a launcher puts one up.
     overlay: Option<overlay::mount::Ready>,
     writable: Vec<CString>,
@@ -93,6 +96,7 @@ impl Spaces {
         spaces.flags |= UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
         if let Some(mounts) = &mut spaces.mounts {
             mounts.own_proc = true;
+            mounts.terminals = policy.terminals;
         }
         Ok(spaces)
     }
@@ -168,6 +172,7 @@ impl Mounts {
         let overlay = policy.overlay.as_ref().map(overlay::mount::Ready::of).transpose()?;
         Ok(Self {
             own_proc: false,
+            terminals: false,
             overlay,
             writable: writable?,
             sealed: sealed?,
@@ -185,6 +190,15 @@ impl Mounts {
             LaunchStep::OwnProc.begin();
             let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
             rustix::mount::mount(c"proc", c"/proc", c"proc", flags, None)?;
+        }
+        if self.terminals {
+            LaunchStep::Terminals.begin();
+            // A new instance: the terminals of the system are out of sight, the first of these is number 0.
+            let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+            let options = c"newinstance,ptmxmode=0666,mode=0600";
+            unless_gone(rustix::mount::mount(c"devpts", names::TERMINALS, c"devpts", flags, Some(options)))?;
+            // Where it is a link to the one within, it leads there already.
+            unless_gone(rustix::mount::mount_bind(names::TERMINAL_MAKER_WITHIN, names::TERMINAL_MAKER))?;
         }
         if let Some(overlay) = &self.overlay {
             // Before everything that is put over parts of the workspace, and before its layers are out of sight.

@@ -13,7 +13,7 @@ use crate::console::widget;
 use crate::machine::words::Topic;
 
 use super::TimelinePane;
-use super::night::Doing;
+use crate::evidence::night::Doing;
 
 /// How a kind of time is drawn: told apart without colour.
 fn texture(theme: &Theme, doing: Doing) -> (&'static str, Role) {

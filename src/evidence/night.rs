@@ -3,7 +3,6 @@
 //! Not here: events as such, drawing. Invariants: spans follow each other without overlap; totals are exact,
 //! also when old spans have been made coarser to bound their number.
 
-use crate::console::scene::millis_of;
 use crate::machine::event::{Event, RunEvent};
 use crate::machine::fold::Stamped;
 use crate::machine::run::RunState;
@@ -13,6 +12,11 @@ use crate::machine::state::State;
 const STALL_MS: i64 = 5 * 60 * 1_000;
 /// More spans are made coarser.
 const MOST_SPANS: usize = 20_000;
+
+/// A time of the journal in milliseconds since 1970.
+pub fn millis_of(ts: &str) -> Option<i64> {
+    ts.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond)
+}
 
 /// What time went into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,7 +55,7 @@ impl Doing {
     }
 
     /// Is it time that the run lost? Such time must be seen, however short.
-    const fn is_lost(self) -> bool {
+    pub const fn is_lost(self) -> bool {
         matches!(self, Self::Limit | Self::Human | Self::Stalled | Self::Down)
     }
 }
