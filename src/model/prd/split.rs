@@ -78,7 +78,7 @@ impl Prd {
         let (mut ids, mut added) = (Vec::new(), String::new());
         for node in nodes {
             let (line, _) = json::place(parts, node.span.start);
-            let part = item::read(parts, format!("part in line {line}"), node)
+            let part = item::read(parts, format!("part in line {line}"), node, false)
                 .map_err(|(at, why)| format!("line {}: {why}", json::place(parts, at).0))?;
             if !part.id_is_given || self.item(&part.id).is_some() || ids.contains(&part.id) {
                 return Err(format!("line {line}: every part needs an id of its own, and {} is none", part.id));
