@@ -37,7 +37,7 @@ pub use work::WorkEvent;
 pub(crate) use work::work_event;
 
 /// Journals written by a newer reducer are not resumed.
-pub const REDUCER_VERSION: u32 = 8;
+pub const REDUCER_VERSION: u32 = 9;
 
 /// From this version on a run is judged by the rules that stand in the code without a condition. One that began before
 /// is judged by the rules it began with ([`RunState::began_before_replays`](super::run::RunState::began_before_replays)).
@@ -51,6 +51,10 @@ pub const FIRST_WITH_RECOVERY: u32 = 7;
 /// From this version on what a limit cuts is gone on with: a step before the first iteration is begun again, an iteration
 /// keeps a share for the look at its value, and an end by a limit says which limit.
 pub const FIRST_WITH_CONTINUATIONS: u32 = 7;
+
+/// From this version on the plan of each epic is reviewed like the first one, has its own attempts at checks, and what
+/// was built is looked at as a whole before it is closed.
+pub const FIRST_WITH_REVIEWS: u32 = 9;
 
 /// Whose word an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,8 +16,8 @@ use crate::model::rung::{self, Rung};
 
 use super::call::{CallState, CallSummary, LeftOver, MAX_DENIED, MAX_DENIED_IN_A_ROW};
 use super::event::{
-    BackpressureSeen, BudgetCut, Event, FIRST_WITH_CONTINUATIONS, FIRST_WITH_RECOVERY, FIRST_WITH_REPLAYS, MemoryFound,
-    NorthstarRead, Phase, Probe, ProbeResult, RateLeft, RunHalted, RunStarted,
+    BackpressureSeen, BudgetCut, Event, FIRST_WITH_CONTINUATIONS, FIRST_WITH_RECOVERY, FIRST_WITH_REPLAYS,
+    FIRST_WITH_REVIEWS, MemoryFound, NorthstarRead, Phase, Probe, ProbeResult, RateLeft, RunHalted, RunStarted,
 };
 use super::iteration::{Iteration, call_key};
 use super::ledger::Ledger;
@@ -273,6 +273,11 @@ impl RunState {
     /// Did it begin when a limit was the end of what it cut?
     pub fn began_before_continuations(&self) -> bool {
         self.started.reducer_version < FIRST_WITH_CONTINUATIONS
+    }
+
+    /// Did it begin when the plans of later epics were taken as they came?
+    pub fn began_before_reviews(&self) -> bool {
+        self.started.reducer_version < FIRST_WITH_REVIEWS
     }
 
     pub fn budget(&self) -> &Effective {

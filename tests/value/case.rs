@@ -212,6 +212,8 @@ impl Case {
         let scripts = [script("unit/one", "one.txt", "one"), script("value/two", "two.txt", "two")];
         self = self.on("generate_verifications", json!([{"text": "Checks.", "calls": scripts}, done()]));
         self = self.on("critical_eval", json!([done()]));
+        let whole = call("report_coherence", json!({"overall": "HEALTHY", "findings": []}));
+        self = self.on("coherence_eval", turns(&[&[whole]]));
         self.on("exit_gate", turns(&[&[vrc("1", "SHIP_READY", json!([]))]]))
     }
 

@@ -164,7 +164,7 @@ fn a_budget_of_steps_that_runs_out_is_partial() {
     assert!(ran.halted()["detail"].as_str().unwrap().contains("max_steps"), "{}", ran.halted());
 }
 
-fn epics() -> Case {
+pub fn epics() -> Case {
     let epic = |title: &str| {
         json!({
             "title": title,
@@ -205,6 +205,10 @@ fn multi_epic() {
     assert_eq!(ran.text("three.txt"), "three\n");
     let put = ran.events("epic.put");
     assert!(put.iter().any(|epic| epic["epic"] == 0 && epic["feedback"][0] == "proceed"), "{put:?}");
+    for review in ["craap", "clarity", "validate", "connect", "break", "prune", "tidy"] {
+        assert_eq!(ran.calls(review), 2, "{review} of the second plan, too");
+    }
+    assert!(ran.messages("tidy")[1].contains("three.txt"), "{}", ran.messages("tidy")[1]);
     assert_eq!(ran.steps("exit_gate"), 1, "one gate for the whole: {:#?}", ran.log());
 }
 
@@ -230,6 +234,29 @@ fn multi_epic_that_a_person_adjusts_tells_the_planner() {
     assert!(!first.contains("Latin"), "nobody had said it yet");
     let report = ran.text("DELIVERY_REPORT.md");
     assert!(report.contains("feedback: adjust: the third file in Latin, please"), "{report}");
+}
+
+#[test]
+fn the_whole_is_looked_at_before_the_exit_gate() {
+    let grave = json!([{
+        "dimension": "conceptual_integrity",
+        "severity": "CRITICAL",
+        "description": "One thing has two names.",
+        "suggested_action": "Let one.txt and three.txt say the same word for it.",
+    }]);
+    let report = json!({"overall": "CRITICAL", "findings": grave});
+    let ran = Case::new()
+        .on_nth("critical_eval", 1, json!([{"calls": [finding("blocking", "There is no three.txt.")]}, done()]))
+        .on_nth("coherence_eval", 1, turns(&[&[call("report_coherence", report)]]))
+        .follow_ups("CE", "1")
+        .follow_ups("COH", "1")
+        .run()
+        .expect(0)
+        .verified();
+    let work: Vec<String> = ran.work().into_iter().filter(|action| !action.starts_with("vrc")).collect();
+    let looked = work.iter().position(|action| action == "coherence_eval").unwrap();
+    assert!(!work[..looked].contains(&"exit_gate".to_owned()), "{work:?}");
+    assert_eq!((work[looked + 1].as_str(), ran.steps("coherence_eval")), ("execute", 1), "{:#?}", ran.log());
 }
 
 #[test]

@@ -240,7 +240,7 @@ fn begin(run: &mut RunState, began: &StepBegan) -> Result<(), &'static str> {
         value.exit_gate_attempts += 1;
     }
     if began.action == Action::GenerateQc && !value.disputed().is_empty() {
-        value.regenerations += 1;
+        value.regenerations.push(began.step);
     }
     value.steps_begun = began.step + 1;
     value.step = Some(OpenStep {

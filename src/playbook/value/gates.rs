@@ -12,7 +12,7 @@ mod inputs;
 mod plan;
 mod prd;
 mod preflight;
-mod quality;
+pub mod quality;
 mod refine;
 mod value_check;
 mod vision;

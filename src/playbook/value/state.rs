@@ -228,7 +228,7 @@ pub struct ValueState {
     /// The latest attempts of builders and fixers, oldest first.
     pub attempts: VecDeque<Attempt>,
     /// Steps of GENERATE_QC that looked at checks that were said to be wrong.
-    pub regenerations: u32,
+    pub regenerations: Vec<u32>,
     /// What agents asked a person to do, in order. A builder's request names the task it was given.
     pub human_requests: Vec<HumanActionRequest>,
     /// Fixes that were undone: the reasons given for putting the files back.

@@ -15,6 +15,7 @@ use crate::model::value::{Action, Outcome, Task, TaskStatus, Verification, Verif
 use crate::playbook::value::event::{TaskPut, VerificationPut};
 use crate::playbook::value::state::{Checkpoint, OpenStep};
 
+use crate::playbook::value::decide::history;
 use crate::playbook::value::{finished, monitor};
 
 use super::ask::{self, MAX_DETAIL, cut};
@@ -240,9 +241,11 @@ fn replaceable(run: &RunState) -> Vec<&str> {
     run.value().verifications.values().filter(stuck).map(|one| one.id.as_str()).collect()
 }
 
-/// Times an agent wrote checks, in whatever step.
+/// Times an agent wrote checks in this epic, in whatever step. A boundary closes its iteration.
 fn generations(run: &RunState) -> u32 {
-    let calls = run.iterations().flat_map(|iteration| iteration.calls.values());
+    let boundary = history::last_boundary(run).and_then(|record| record.iteration);
+    let here = run.iterations().filter(|iteration| boundary.is_none_or(|last| iteration.began.iteration > last));
+    let calls = here.flat_map(|iteration| iteration.calls.values());
     let count = calls.filter(|call| call.purpose == Purpose::GenerateVerifications).count();
     u32::try_from(count).unwrap_or(u32::MAX)
 }

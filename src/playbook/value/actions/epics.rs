@@ -1,7 +1,7 @@
 //! The boundary between two epics: summary, feedback, the next slice.
 //!
-//! Role: show a person what the slice delivered, hear how to go on, plan the next one. Not its role: slicing the
-//! vision (a gate does). Invariant: silence is no answer; only the bare words `proceed` and `stop` mean that,
+//! Role: show a person what the slice delivered, hear how to go on, plan the next one and have the plan reviewed. Not its
+//! role: slicing the vision (a gate does). Invariant: silence is no answer; only the bare words `proceed` and `stop` mean that,
 //! everything else is a wish for the next slice.
 
 use crate::machine::event::Event;
@@ -12,11 +12,12 @@ use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::tools::{EpicSummary, Structured};
 use crate::model::value::{Outcome, Task, TaskStatus};
 use crate::playbook::value::event::{EpicPut, EpicStatus, TaskPut};
+use crate::playbook::value::gates::quality::{self, Review};
 use crate::playbook::value::state::OpenStep;
 
 use crate::playbook::value::finished;
 
-use super::ask::{self, MAX_ASKED, cut};
+use super::ask::{self, MAX_ASKED, MAX_DETAIL, cut};
 
 /// Calls that may be made to get a plan for the next epic.
 const MAX_PLANS: usize = 2;
@@ -26,8 +27,19 @@ pub fn next(run: &RunState, step: &OpenStep, epic: u32) -> Option<Todo> {
         return Some(call(Purpose::EpicSummary, epic));
     }
     let planned = planned(run, step).next().is_some();
-    let begun = begun(run, epic).filter(|_| !planned && step.calls_for(Purpose::Plan) < MAX_PLANS)?;
-    Some(call(Purpose::Plan, begun.epic))
+    let begun = begun(run, epic)?;
+    if !planned && step.calls_for(Purpose::Plan) < MAX_PLANS {
+        return Some(call(Purpose::Plan, begun.epic));
+    }
+    let missing = |purpose: &Purpose| matches!(quality::review(run, step, *purpose), Review::Session);
+    let purpose = reviews(run, step).find(missing)?;
+    Some(call(purpose, begun.epic))
+}
+
+/// The reviews that the plan of this step has: the same as the first plan, where there is a plan.
+fn reviews(run: &RunState, step: &OpenStep) -> impl Iterator<Item = Purpose> {
+    let reviewed = !run.began_before_reviews() && planned(run, step).next().is_some();
+    quality::REVIEWS.into_iter().filter(move |_| reviewed)
 }
 
 pub fn decide(run: &RunState, step: &OpenStep, epic: u32) -> Vec<Event> {
@@ -101,9 +113,21 @@ fn close(run: &RunState, step: &OpenStep, begun: &EpicPut) -> Vec<Event> {
     let number = begun.epic + 1;
     events.push(match tasks.len() {
         0 => finished(step, Outcome::NoProgress, format!("epic {number} begins, but nobody planned a task for it")),
-        count => finished(step, Outcome::Neutral, format!("epic {number} begins with {count} task(s)")),
+        count => {
+            let detail = format!("epic {number} begins with {count} task(s){}", concerns(run, step));
+            finished(step, Outcome::Neutral, cut(&detail, MAX_DETAIL))
+        }
     });
     events
+}
+
+/// What the reviews left open. Work goes on: tasks that cannot begin or are blocked lead to a course correction.
+fn concerns(run: &RunState, step: &OpenStep) -> String {
+    let left = reviews(run, step).filter_map(|purpose| match quality::review(run, step, purpose) {
+        Review::Concerns(concerns) => Some(format!("; {purpose}: {}", concerns.join("; "))),
+        Review::Session | Review::Verified => None,
+    });
+    left.collect()
 }
 
 /// How a person wants to go on.

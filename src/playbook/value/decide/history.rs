@@ -52,6 +52,12 @@ pub fn count(run: &RunState, wanted: fn(&Action) -> bool) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
+/// The latest boundary between two epics, from which what is bounded for each epic counts anew.
+pub fn last_boundary(run: &RunState) -> Option<&StepRecord> {
+    let boundary = |record: &&StepRecord| matches!(record.action, Action::EpicBoundary { .. });
+    run.value().log.iter().rev().find(boundary).filter(|_| !run.began_before_reviews())
+}
+
 /// Decision-engine steps after a step; `None`: all of them.
 pub fn decisions_after(run: &RunState, step: Option<u32>) -> impl DoubleEndedIterator<Item = &StepRecord> {
     decisions(run).filter(move |record| step.is_none_or(|step| record.step > step))

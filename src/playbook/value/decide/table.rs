@@ -20,13 +20,15 @@ const MAX_SERVICE_FIXES: usize = 3;
 const MAX_PAUSES: u32 = 20;
 /// Attempts at the boundary of one epic.
 const MAX_BOUNDARIES: u32 = 3;
+/// Below this there is nothing that could not fit together.
+const MIN_DONE_FOR_COHERENCE: u32 = 3;
 /// A value from here on needs no further evaluation before the exit gate.
 const GOOD_VALUE: (i128, i128) = (9, 10);
 
 type Row = fn(&RunState) -> Option<NextStep>;
 
 /// The rows in their order, with the names they have in the design.
-const ROWS: [(&str, Row); 16] = [
+const ROWS: [(&str, Row); 17] = [
     ("P0", interrupted_pause),
     ("P1", services_down),
     ("P2", stuck),
@@ -40,6 +42,7 @@ const ROWS: [(&str, Row); 16] = [
     ("P7b", blocked_tasks),
     ("P8", evaluation),
     ("P8b", coherence),
+    ("P8c", whole),
     ("P9", way_out),
     ("given up", given_up),
     ("else", nothing_applies),
@@ -170,16 +173,29 @@ fn disputed(run: &RunState) -> Option<NextStep> {
     (!disputed.is_empty()).then(|| NextStep::Step(Action::GenerateQc, format!("said to be wrong: {names}")))
 }
 
-// P3. No checks to prove anything with. Bounded by `max_qc_generations`; an attempt that brought none is repeated only
+/// Times checks were asked for in this epic, without those that were written anew because somebody said they are wrong.
+fn generations(run: &RunState) -> u32 {
+    let boundary = history::last_boundary(run).map(|record| record.step);
+    let here = |step: u32| boundary.is_none_or(|boundary| step > boundary);
+    let log = run.value().log.iter().filter(|record| record.action == Action::GenerateQc);
+    let anew = run.value().regenerations.iter().filter(|step| here(**step)).count();
+    let count = log.filter(|record| here(record.step)).count().saturating_sub(anew);
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+// P3. No checks to prove anything with. Bounded by `max_qc_generations` in each epic; an attempt that brought none is repeated only
 // after another task is done, or when nothing else is left to do.
 fn generation(run: &RunState) -> Option<NextStep> {
     let settings = run.value_settings();
     let made = |action: &Action| *action == Action::GenerateQc;
-    let attempts = history::count(run, made).saturating_sub(run.value().regenerations);
+    let attempts = generations(run);
     if attempts >= settings.max_qc_generations || run.value().tasks_with(TaskStatus::Done).next().is_none() {
         return None;
     }
-    let last = history::last(run, made);
+    // Looking at a check that is said to be wrong gives an epic no checks of its own.
+    let anew = |step: u32| !run.began_before_reviews() && run.value().regenerations.contains(&step);
+    let last = run.value().log.iter().rev().find(|record| made(&record.action) && !anew(record.step));
+    let last = last.map(|record| record.step);
     let nothing_waits = pick::waiting(run).next().is_none();
     let why = if run.value().verifications.is_empty() {
         let done = history::done_after(run, None);
@@ -356,8 +372,28 @@ fn coherence(run: &RunState) -> Option<NextStep> {
     Some(NextStep::Step(Action::CoherenceEval, why))
 }
 
+// P8c. What was built is looked at as a whole before its epic is closed or the exit gate is tried. Bounded: once in each
+// epic, whatever signs led to that look.
+fn whole(run: &RunState) -> Option<NextStep> {
+    let looked = history::last(run, |action| *action == Action::CoherenceEval);
+    let boundary = history::last_boundary(run).map(|record| record.step);
+    let done = history::done_after(run, boundary);
+    let is_due = run.value_settings().coherence && looked <= boundary && done >= MIN_DONE_FOR_COHERENCE;
+    if run.began_before_reviews() || !is_due {
+        return None;
+    }
+    let built = built(run)?;
+    Some(NextStep::Step(Action::CoherenceEval, format!("{built}: a look at the whole of {done} tasks")))
+}
+
 // P9. Nothing waits and nothing fails: the next epic, or the exit gate.
 fn way_out(run: &RunState) -> Option<NextStep> {
+    let why = built(run)?;
+    Some(boundary(run).unwrap_or_else(|| gate(run, why.to_owned())))
+}
+
+/// Is everything in scope done and proven, as far as it can be? In words.
+fn built(run: &RunState) -> Option<&'static str> {
     let nothing_waits = pick::waiting(run).next().is_none() && pick::in_scope(run).next().is_some();
     let checks = &run.value().verifications;
     let only_blocked = !checks.is_empty() && checks.len() == run.value().count(VerificationStatus::Blocked);
@@ -366,15 +402,11 @@ fn way_out(run: &RunState) -> Option<NextStep> {
     if !nothing_waits || !(all_pass(run) || only_blocked || unprovable) {
         return None;
     }
-    if let Some(verdict) = boundary(run) {
-        return Some(verdict);
-    }
-    let why = match (unprovable, only_blocked) {
+    Some(match (unprovable, only_blocked) {
         (true, _) => "no task waits, and no checks could be made",
         (false, true) => "no task waits, and all checks were given up",
         (false, false) => "no task waits and all checks pass",
-    };
-    Some(gate(run, why.to_owned()))
+    })
 }
 
 /// The feedback between two epics.

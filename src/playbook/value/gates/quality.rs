@@ -1,6 +1,7 @@
 //! The quality gates of the plan (CRAAP to TIDY): one session each, judged by rule, through the microloop's kernel.
 //!
-//! The session is the author, the rule the critic. A session that changes nothing is a success.
+//! The session is the author, the rule the critic. A session that changes nothing is a success. The plan of a later epic
+//! has the same sessions at the boundary (`actions::epics`).
 
 use crate::machine::event::AgentEnd;
 use crate::machine::run::RunState;
@@ -16,7 +17,27 @@ use super::{Move, fail, how_it_ended, list, need, pass};
 /// Sessions of one gate.
 const PASSES: usize = 3;
 
-pub(super) fn script(run: &RunState, step: &OpenStep, purpose: Purpose) -> Move {
+/// All of them, in order.
+pub const REVIEWS: [Purpose; 7] = [
+    Purpose::Craap,
+    Purpose::Clarity,
+    Purpose::Validate,
+    Purpose::Connect,
+    Purpose::Break,
+    Purpose::Prune,
+    Purpose::Tidy,
+];
+
+/// Where the review of a plan stands.
+pub enum Review {
+    /// A session is missing.
+    Session,
+    Verified,
+    /// No more sessions, and this is wrong all the same.
+    Concerns(Vec<String>),
+}
+
+pub fn review(run: &RunState, step: &OpenStep, purpose: Purpose) -> Review {
     let unverified = || CriticVerdict::Unverified { help: true, signature: None };
     let concerns = concerns(run, step, purpose);
     // Only the latest pass can have been verified: the gate ends with it.
@@ -28,17 +49,22 @@ pub(super) fn script(run: &RunState, step: &OpenStep, purpose: Purpose) -> Move 
     }
     let kernel = Kernel { limit: PASSES, passes: verdicts.into_iter().map(Into::into).collect() };
     match kernel.next() {
-        Next::Author => need(Todo::call(purpose)),
-        Next::Verified => {
+        Next::Author => Review::Session,
+        Next::Verified => Review::Verified,
+        Next::AdvanceWithConcerns | Next::NoViablePath | Next::Detour(_) | Next::Escalate => Review::Concerns(concerns),
+    }
+}
+
+pub(super) fn script(run: &RunState, step: &OpenStep, purpose: Purpose) -> Move {
+    match review(run, step, purpose) {
+        Review::Session => need(Todo::call(purpose)),
+        Review::Verified => {
             let changes = step.reports.len();
             pass(step, format!("{changes} change(s), {} task(s)", run.value().tasks.len()))
         }
-        Next::AdvanceWithConcerns | Next::NoViablePath | Next::Detour(_) | Next::Escalate => {
-            if run.value_settings().strict_gates {
-                fail(&concerns)
-            } else {
-                pass(step, format!("warning, not passed but gates are not strict: {}", list(&concerns)))
-            }
+        Review::Concerns(concerns) if run.value_settings().strict_gates => fail(&concerns),
+        Review::Concerns(concerns) => {
+            pass(step, format!("warning, not passed but gates are not strict: {}", list(&concerns)))
         }
     }
 }

@@ -234,8 +234,13 @@ fn a_strategy_lowers_the_fix_limit_only_when_it_changes_something() {
     sim.run.value_mut().strategy = serde_json::from_value(change.clone()).ok();
     assert_eq!(fix_limit(&sim.run), 5);
     change["action"] = "STRATEGY_CHANGE".into();
-    sim.run.value_mut().strategy = serde_json::from_value(change).ok();
+    sim.run.value_mut().strategy = serde_json::from_value(change.clone()).ok();
     assert_eq!(fix_limit(&sim.run), 2);
+    for (trigger, fixes) in [("proactive", 1), ("after_3_failures", 3), ("after_9_failures", 5), ("at_full_moon", 5)] {
+        change["changes"] = serde_json::json!({ "research_trigger": trigger });
+        sim.run.value_mut().strategy = serde_json::from_value(change.clone()).ok();
+        assert_eq!(fix_limit(&sim.run), fixes, "research {trigger} comes after so many fixes");
+    }
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! EPIC_BOUNDARY.
 
 use super::*;
-use crate::machine::event::DecisionAnswered;
+use crate::machine::event::{DecisionAnswered, FIRST_WITH_REVIEWS};
 use crate::model::decision::{Answer, Request};
 use crate::model::purpose::Purpose;
 use crate::model::value::{Outcome, TaskSource};
 use crate::playbook::value::event::{EpicPut, EpicStatus};
+use crate::playbook::value::gates::quality;
 
 fn epic(number: u32, status: EpicStatus) -> EpicPut {
     EpicPut {
@@ -53,6 +54,40 @@ fn epics(sim: &Sim) -> Vec<EpicStatus> {
     sim.run.value().epics.iter().map(|epic| epic.status).collect()
 }
 
+/// Every review of the next plan, without a change.
+fn reviews(sim: &mut Sim) {
+    for purpose in quality::REVIEWS {
+        sim.agent(purpose, Vec::new());
+    }
+}
+
+#[test]
+fn the_plan_of_a_later_slice_is_reviewed_like_the_first_one() {
+    let mut sim = at_the_boundary(Some(summary()));
+    sim.answer(Answer::Text("proceed".into()));
+    sim.agent(Purpose::Plan, vec![add("E2-1", "Greet a list of people from a file.")]);
+    sim.agent(Purpose::Craap, vec![add("E2-2", "Say goodbye to everybody who was greeted.")]);
+    // A session that broke off is held again, three times; what is left open is told and holds nothing up.
+    for _ in 0..3 {
+        sim.agent_ends(Purpose::Clarity, Vec::new(), failed());
+    }
+    for purpose in quality::REVIEWS.into_iter().skip(2) {
+        sim.agent(purpose, Vec::new());
+    }
+    let finished = finish(&mut sim);
+    assert!(finished.detail.starts_with("epic 2 begins with 2 task(s); clarity: the session"), "{}", finished.detail);
+    assert_eq!(sim.run.value().task("E2-2").unwrap().epic, Some(1));
+}
+
+#[test]
+fn a_run_of_an_older_engine_takes_later_plans_as_they_come() {
+    let mut sim = at_the_boundary(Some(summary()));
+    sim.run.started.reducer_version = FIRST_WITH_REVIEWS - 1;
+    sim.answer(Answer::Text("proceed".into()));
+    sim.agent(Purpose::Plan, vec![add("E2-1", "Greet a list of people from a file.")]);
+    assert_eq!(finish(&mut sim).detail, "epic 2 begins with 1 task(s)");
+}
+
 #[test]
 fn proceeding_plans_the_next_slice() {
     let mut sim = at_the_boundary(Some(summary()));
@@ -60,6 +95,7 @@ fn proceeding_plans_the_next_slice() {
     assert!(asked.contains("Epic 1 of 3") && asked.contains("greets Ann") && asked.contains("Slice 1"), "{asked}");
     sim.answer(Answer::Text("proceed".into()));
     sim.agent(Purpose::Plan, vec![add("E2-1", "Greet a list of people from a file.")]);
+    reviews(&mut sim);
     assert_eq!(finish(&mut sim).outcome, Outcome::Neutral);
     assert_eq!(epics(&sim), [EpicStatus::Completed, EpicStatus::InProgress, EpicStatus::Pending]);
     let planned = sim.run.value().task("E2-1").unwrap();
@@ -80,6 +116,7 @@ fn only_the_bare_words_decide_and_everything_else_is_a_wish() {
         let (answer, note) = (Answer::Text(answer.into()), note.map(str::to_owned));
         sim.record(DecisionAnswered { id, answer, note, by: "tester".into() });
         sim.agent(Purpose::Plan, vec![add("E2-1", "Greet a list of people from a file.")]);
+        reviews(&mut sim);
         finish(&mut sim);
         let feedback = sim.run.value().epics[0].feedback.clone().unwrap();
         assert_eq!((feedback.0.as_str(), feedback.1.as_str()), expected);

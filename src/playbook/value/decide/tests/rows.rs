@@ -128,6 +128,14 @@ fn cases() -> Vec<(&'static str, &'static str, Sim)> {
         sim.value(VrcMode::Quick, "0.95", Recommendation::Continue);
     };
     case("P8b", "COHERENCE_EVAL", churned, "value: { coherence_interval: 1 }");
+    let all_built: fn(&mut Sim) = |sim| {
+        for id in ["T1", "T2", "T3"] {
+            done(sim, id);
+        }
+        sim.verification("unit/a", VerificationStatus::Passed);
+        sim.step(Action::CriticalEval, Outcome::Neutral);
+        sim.value(VrcMode::Quick, "0.95", Recommendation::Continue);
+    };
     let all_there: fn(&mut Sim) = |sim| {
         sim.verification("unit/a", VerificationStatus::Passed);
         sim.verification("unit/b", VerificationStatus::Blocked);
@@ -135,6 +143,8 @@ fn cases() -> Vec<(&'static str, &'static str, Sim)> {
         sim.value(VrcMode::Quick, "0.9", Recommendation::Continue);
     };
     case("P9", "EXIT_GATE", all_there, "");
+    case("P8c", "COHERENCE_EVAL", all_built, "");
+    case("P9", "EXIT_GATE", all_built, "value: { coherence: false }");
     let no_checks_to_be_had: fn(&mut Sim) = |sim| {
         done(sim, "T1");
         sim.step(Action::GenerateQc, Outcome::NoProgress);
@@ -263,4 +273,48 @@ fn a_later_epic_gets_checks_of_its_own() {
     assert_ne!(table::choose(&sim.run).0, "P3", "nothing is done in it yet");
     done(&mut sim, "T2");
     assert_eq!(table::choose(&sim.run).0, "P3");
+}
+
+#[test]
+fn the_whole_is_looked_at_once_in_each_epic_before_it_is_closed() {
+    let mut sim = Sim::working();
+    epics(&mut sim, &[EpicStatus::InProgress, EpicStatus::Pending]);
+    sim.verification("unit/a", VerificationStatus::Passed);
+    let chosen = |sim: &Sim| says(&table::choose(&sim.run).1);
+    for (number, ids) in [(0, ["T1", "T2", "T3"]), (1, ["T4", "T5", "T6"])] {
+        ids.iter().for_each(|id| done(&mut sim, id));
+        sim.step(Action::GenerateQc, Outcome::Progress);
+        sim.step(Action::CriticalEval, Outcome::Neutral);
+        sim.value(VrcMode::Quick, "0.95", Recommendation::Continue);
+        assert_eq!(chosen(&sim), "COHERENCE_EVAL", "epic {number}");
+        sim.step(Action::CoherenceEval, Outcome::NoProgress);
+        assert_eq!(chosen(&sim), if number == 0 { "EPIC_BOUNDARY" } else { "EXIT_GATE" });
+        sim.step(Action::EpicBoundary { epic: number }, Outcome::Neutral);
+        sim.run.value_mut().epics.clear();
+        epics(&mut sim, &[EpicStatus::Completed, EpicStatus::InProgress]);
+    }
+}
+
+#[test]
+fn every_epic_has_its_own_attempts_at_checks() {
+    let mut sim = Sim::working_with("value: { max_qc_generations: 1 }");
+    for number in 0..5_u32 {
+        let mut statuses = [EpicStatus::Completed; 6];
+        statuses[usize::try_from(number).unwrap()] = EpicStatus::InProgress;
+        sim.run.value_mut().epics.clear();
+        epics(&mut sim, &statuses);
+        done(&mut sim, &format!("E{number}"));
+        assert_eq!(table::choose(&sim.run).0, "P3", "epic {number}");
+        // Looking at a check that is said to be wrong is none of them.
+        let regenerated = sim.step(Action::GenerateQc, Outcome::NoProgress);
+        sim.run.value_mut().regenerations.push(regenerated);
+        assert_eq!(table::choose(&sim.run).0, "P3", "epic {number}");
+        sim.step(Action::GenerateQc, Outcome::Progress);
+        sim.verification(&format!("unit/{number}"), VerificationStatus::Passed);
+        assert_ne!(table::choose(&sim.run).0, "P3", "epic {number}");
+        sim.step(Action::EpicBoundary { epic: number }, Outcome::Neutral);
+    }
+    sim.run.started.reducer_version = crate::machine::event::FIRST_WITH_REVIEWS - 1;
+    done(&mut sim, "E5");
+    assert_ne!(table::choose(&sim.run).0, "P3", "an older engine counted over the whole run");
 }
