@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use serde_json::Value;
@@ -21,6 +22,7 @@ use crate::model::purpose::Tool;
 use crate::model::report::Report;
 use crate::model::value::tools::Structured;
 use crate::model::value::verification;
+use crate::tool::output;
 use crate::tool::permit::{self, Permit, effect_name, effect_of};
 use crate::tool::registry::{self, EffectClass, Limits, ToolContext, ToolOutcome};
 
@@ -29,6 +31,7 @@ use super::confine;
 use super::context::{Context, Cutoff, Guarded};
 use super::error::EngineError;
 use super::secrecy;
+use super::value;
 
 /// One line for people.
 const MAX_SUMMARY: usize = 160;
@@ -49,6 +52,9 @@ pub(super) async fn run(cx: &mut Context<'_>, tool_use: ToolUse) -> Result<(), E
             cx.record(DecisionAsked { id, request, why, asked_by: Some(asked_by) }).await
         }
         Manner::Run { input, role } => {
+            if tool_use.name == registry::SHELL && !value::revive_services(cx, role).await? {
+                return Ok(());
+            }
             let key = intended.call.clone();
             let mut intents = vec![Event::from(intended)];
             let mut calls = vec![(tool_use, input)];
@@ -244,6 +250,7 @@ async fn perform(cx: &mut Context<'_>, key: &str, role: Role, calls: Vec<(ToolUs
         protected: confine::protected_from(cx, role),
         within: (role == Role::Qc).then(|| PathBuf::from(verification::DIRECTORY)),
         confinement: confine::of_role(cx, role)?,
+        outputs: outputs(cx, &calls)?,
     };
     let running = calls.iter().map(|(tool_use, input)| registry::run(&context, &tool_use.name, input));
     let guarded = cx.guarded(&token, Cutoff::Agent, join_all(running)).await?;
@@ -252,8 +259,11 @@ async fn perform(cx: &mut Context<'_>, key: &str, role: Role, calls: Vec<(ToolUs
         Guarded::Cut(outcomes) => (outcomes, true),
     };
     let mut events = Vec::new();
+    let mut number = cx.call()?.outputs.len();
     for ((tool_use, _), outcome) in calls.iter().zip(outcomes) {
-        events.push(finished(cx, key, &tool_use.id, outcome)?);
+        let finished = finished(cx, key, &tool_use.id, outcome, number + 1)?;
+        number += usize::from(finished.output.is_some());
+        events.push(finished.into());
     }
     cx.record_all(events).await?;
     if cut {
@@ -262,9 +272,32 @@ async fn perform(cx: &mut Context<'_>, key: &str, role: Role, calls: Vec<(ToolUs
     Ok(())
 }
 
-fn finished(cx: &Context<'_>, key: &str, id: &str, outcome: ToolOutcome) -> Result<Event, EngineError> {
+/// The kept results that these calls read on in.
+fn outputs(cx: &Context<'_>, calls: &[(ToolUse, Value)]) -> Result<BTreeMap<u32, Arc<[u8]>>, EngineError> {
+    let known = &cx.call()?.outputs;
+    let mut found = BTreeMap::new();
+    for (_, input) in calls.iter().filter(|(tool_use, _)| tool_use.name == registry::READ_OUTPUT) {
+        let Some(number) = input["output"].as_u64().and_then(|number| u32::try_from(number).ok()) else { continue };
+        let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+        if let Some(digest) = index.and_then(|index| known.get(index)) {
+            found.insert(number, Arc::from(cx.blobs().get(digest)?));
+        }
+    }
+    Ok(found)
+}
+
+/// `number`: what its kept output is called, if it has one.
+fn finished(
+    cx: &Context<'_>,
+    key: &str,
+    id: &str,
+    outcome: ToolOutcome,
+    number: usize,
+) -> Result<ToolFinished, EngineError> {
     let outcome = secrecy::clean_outcome(cx.secrets(), outcome);
-    let text = cx.text(&outcome.text)?;
+    let number = u32::try_from(number).unwrap_or(u32::MAX);
+    let more = output::reads_on(&outcome, number, Limits::default().model_text_bytes).unwrap_or_default();
+    let text = cx.text(&format!("{}{more}", outcome.text))?;
     let output = if outcome.output == outcome.text.as_bytes() { None } else { Some(cx.blobs().put(&outcome.output)?) };
     let finished = ToolFinished {
         call: key.to_owned(),
@@ -277,7 +310,7 @@ fn finished(cx: &Context<'_>, key: &str, id: &str, outcome: ToolOutcome) -> Resu
         output,
         output_bytes: outcome.total_bytes,
     };
-    Ok(finished.into())
+    Ok(finished)
 }
 
 /// The engine died between intent and result. What only reads is repeated; what acts is not.

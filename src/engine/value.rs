@@ -18,6 +18,7 @@ use crate::machine::compose;
 use crate::model::canonical;
 use crate::model::capsule::Capsule;
 use crate::model::digest::Digest;
+use crate::model::ids::Role;
 use crate::model::purpose::{Purpose, Tool};
 use crate::model::value::tools::Structured;
 use crate::playbook::value::brief::{self, Texts};
@@ -87,7 +88,13 @@ pub(super) fn restore_scripts(cx: &Context<'_>) -> Result<(), EngineError> {
 }
 
 pub(super) async fn check_services(cx: &mut Context<'_>) -> Result<(), EngineError> {
-    services::check(cx).await
+    services::check(cx).await.map(drop)
+}
+
+/// Before a command of an agent: the services it was told of are up again, should they have fallen since. `false`: a stop
+/// came first.
+pub(super) async fn revive_services(cx: &mut Context<'_>, role: Role) -> Result<bool, EngineError> {
+    if services::fell(cx, role.may_write()) { services::check(cx).await } else { Ok(true) }
 }
 
 fn preflight(cx: &Context<'_>) -> PreflightChecked {

@@ -75,6 +75,8 @@ pub struct CallState {
     pub handovers: u32,
     /// The latest tool calls of this conversation, the newest last.
     pub recent: Vec<Recent>,
+    /// What was kept of its results, in order: number 1 is the first that has more than its text.
+    pub outputs: Vec<Digest>,
     /// All messages so far, as blobs, in order.
     pub messages: Vec<Digest>,
     /// Index of the next reply.
@@ -153,6 +155,7 @@ impl CallState {
             talk: Talk::default(),
             handovers: 0,
             recent: Vec::new(),
+            outputs: Vec::new(),
             turn: 0,
             attempts: 0,
             faults: 0,
@@ -223,6 +226,7 @@ impl CallState {
                 if let Some(recent) = self.recent.iter_mut().rev().find(|recent| recent.id == finished.id) {
                     recent.ended = Some(finished.outcome());
                 }
+                self.outputs.extend(finished.output);
                 self.note_outcome(&finished.id, finished.text.digest(), finished.is_error);
                 self.denied = if self.is_denial(finished) { self.denied + 1 } else { 0 };
                 let failed = self.is_failure(finished);
@@ -265,8 +269,10 @@ impl CallState {
     /// A fresh conversation with this first message; what was counted of the one before does not hold for it.
     fn begin_anew(&mut self, message: Digest) {
         let (started, turn, denied, used) = (self.started.clone(), self.turn, self.denied, self.used.clone());
+        // The handover may name one of them.
+        let outputs = std::mem::take(&mut self.outputs);
         let handovers = self.handovers.saturating_add(1);
-        *self = Self { turn, denied, used, handovers, messages: vec![message], ..Self::new(started) };
+        *self = Self { turn, denied, used, handovers, outputs, messages: vec![message], ..Self::new(started) };
     }
 
     fn note_tool(&mut self, id: &str, name: &str, summary: &str) {

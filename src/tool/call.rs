@@ -2,6 +2,7 @@
 //!
 //! Invariant: what the model gets to read is bounded.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,6 +59,8 @@ pub struct ToolContext {
     pub within: Option<PathBuf>,
     /// What commands wear; `None`: nothing.
     pub confinement: Option<Arc<Confinement>>,
+    /// What was kept of earlier results of this agent, by number: those that these calls read on in.
+    pub outputs: BTreeMap<u32, Arc<[u8]>>,
 }
 
 impl ToolContext {

@@ -31,6 +31,14 @@ pub(super) struct ReadFile {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+pub struct ReadOutput {
+    pub output: u32,
+    /// First byte to show.
+    pub offset: Option<u64>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct WriteFile {
     /// Path in the workspace; missing folders are created.
     pub path: String,

@@ -21,6 +21,7 @@ mod kernel;
 pub mod launcher;
 pub mod lookup;
 pub mod network;
+pub mod output;
 mod owned;
 pub mod permission;
 pub mod permit;

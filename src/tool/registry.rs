@@ -14,7 +14,12 @@ use serde_json::Value;
 use super::access::Access;
 pub use super::call::{Limits, ToolContext, ToolOutcome};
 use super::inputs::{self, bounded};
-use super::{edit, files, search, shell};
+use super::{edit, files, output, search, shell};
+
+/// The tool that shows more of a result: of what its agent was permitted to get, so no rule is asked again.
+pub const READ_OUTPUT: &str = "read_output";
+/// The tool that runs commands.
+pub const SHELL: &str = "bash";
 
 /// What repeating a call would do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,10 +64,16 @@ pub fn catalogue(access: Access, held: bool) -> Vec<ToolSpec> {
             input_schema: inputs::schema::<inputs::ReadFile>(),
             effect: EffectClass::Read,
         },
+        ToolSpec {
+            name: READ_OUTPUT,
+            description: "Read on in a result that was shown cut and names its output number.",
+            input_schema: inputs::schema::<inputs::ReadOutput>(),
+            effect: EffectClass::Read,
+        },
     ];
     if access == Access::ReadWrite || held {
         tools.push(ToolSpec {
-            name: "bash",
+            name: SHELL,
             description: match access {
                 Access::ReadWrite => {
                     "Run a shell command in the workspace folder (bash, or sh where bash is missing). There is no terminal and no stdin. Every process it leaves behind is killed when the command ends."
@@ -121,6 +132,7 @@ async fn dispatch(ctx: &ToolContext, name: &str, input: &Value) -> Result<ToolOu
             let input = inputs::parse(name, input)?;
             aside(ctx, move |ctx| files::read(ctx, &input)).await
         }
+        READ_OUTPUT => output::read(ctx, &inputs::parse(name, input)?),
         "write_file" if writes => {
             let input = inputs::parse(name, input)?;
             aside(ctx, move |ctx| files::write(ctx, &input)).await
@@ -129,7 +141,7 @@ async fn dispatch(ctx: &ToolContext, name: &str, input: &Value) -> Result<ToolOu
             let input = inputs::parse(name, input)?;
             aside(ctx, move |ctx| edit::edit(ctx, &input)).await
         }
-        "bash" if ctx.has_shell() => shell::bash(ctx, inputs::parse(name, input)?).await,
+        SHELL if ctx.has_shell() => shell::bash(ctx, inputs::parse(name, input)?).await,
         _ => {
             let known: Vec<&str> = catalogue(ctx.access, ctx.has_shell()).iter().map(|tool| tool.name).collect();
             let name: String = bounded(name).chars().take(64).collect();

@@ -104,6 +104,7 @@ fn the_bash_tool_is_confined() {
             protected: Vec::new(),
             within: None,
             confinement: Some(std::sync::Arc::new(Confinement::build(policy).unwrap())),
+            outputs: std::collections::BTreeMap::new(),
         };
         let victim = stage.path("outside/victim");
         let outside = serde_json::json!({"command": format!("echo x > {}", victim.display())});

@@ -3,7 +3,7 @@
 use nightloop::model::loop_file;
 use serde_json::{Value, json};
 
-use crate::case::{Case, Ran, complete, discovery, done, write};
+use crate::case::{Case, Ran, call, complete, discovery, done, sh, write};
 
 /// The shipped template's limits.
 fn template() -> Value {
@@ -54,7 +54,7 @@ impl Case {
 }
 
 /// T1 needs 150 calls, in three conversations.
-fn large_task() -> Case {
+pub fn large_task() -> Case {
     Case::new()
         .declare("budget", template())
         .builder(0, joined(&[&calls(0, 60), &[summary("Pieces 0 to 59 are there; piece 60 is next.")]]))
@@ -66,6 +66,11 @@ impl Ran {
     fn handed_over(&self) -> Vec<String> {
         let handed = self.events("conversation.handed_over");
         handed.iter().map(|data| data["reason"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// What an agent was told, wherever it is kept.
+    fn told(&self, text: &Value) -> String {
+        text["inline"].as_str().map_or_else(|| self.blob(&text["blob"]), str::to_owned)
     }
 
     /// The first messages of the conversations that went on.
@@ -119,15 +124,19 @@ fn looks(from: usize, count: usize) -> Vec<Value> {
     (from..from + count).map(|_| look()).collect()
 }
 
-#[test]
-fn discovery_with_200_calls_goes_on_in_another_call() {
+pub fn long_discovery() -> Case {
     let mut case = Case::new().declare("budget", template());
     for part in 0..4 {
         let turns = joined(&[&looks(0, 40), &[summary("Half of it is known.")]]);
         case = case.on_part(json!({"purpose": "discover_context"}), part, turns);
     }
     let rest = joined(&[&looks(160, 39), &[json!({"calls": [discovery(json!({}))]})]]);
-    let ran = case.on_nth("discover_context", 2, rest).run().expect(0).verified();
+    case.on_nth("discover_context", 2, rest)
+}
+
+#[test]
+fn discovery_with_200_calls_goes_on_in_another_call() {
+    let ran = long_discovery().run().expect(0).verified();
     assert_eq!((ran.calls("discover_context"), ran.handed_over().len()), (2, 3));
     assert!(ran.messages("discover_context")[1].contains("Half of it is known."));
 }
@@ -147,15 +156,14 @@ fn a_limit_before_the_first_iteration_ends_the_step_and_not_the_run() {
     assert!(last.contains("HANDOVER") && last.contains("read_file VISION.md"), "{last}");
 }
 
+pub fn full_context() -> Case {
+    let full = json!({"text": "Much was read.", "calls": [write("piece-1.txt", "x\n")], "usage": {"input": 110_000}});
+    Case::new().builder(0, json!([full, summary("Piece 1 is there.")])).builder(1, joined(&[&finish()]))
+}
+
 #[test]
 fn a_full_context_in_the_middle_of_a_task_goes_on() {
-    let full = json!({"text": "Much was read.", "calls": [write("piece-1.txt", "x\n")], "usage": {"input": 110_000}});
-    let ran = Case::new()
-        .builder(0, json!([full, summary("Piece 1 is there.")]))
-        .builder(1, joined(&[&finish()]))
-        .run()
-        .expect(0)
-        .verified();
+    let ran = full_context().run().expect(0).verified();
     assert_eq!(ran.handed_over(), ["context"]);
     assert!(ran.handovers()[0].contains("Piece 1 is there."));
     let bounds = ran.events("agent.started")[0]["bounds"].clone();
@@ -178,6 +186,27 @@ fn a_server_that_says_the_context_is_full_costs_no_retry() {
         assert!(ran.handovers()[0].contains("added piece-2.txt"), "{}", ran.handovers()[0]);
         assert_eq!((ran.calls("execute"), ran.task("T1")["retries"].clone()), (2, json!(0)));
     }
+}
+
+#[test]
+fn a_result_that_was_cut_is_read_on_in_by_its_agent() {
+    let more = |output: u32| call("read_output", json!({"output": output, "offset": 15_000}));
+    let first = json!([{"calls": [sh("seq 20000")]}, {"calls": [more(1), more(9)]}, summary("I count.")]);
+    let ran = Case::new()
+        // Who may only do some things may look at what they showed.
+        .declare("permissions", json!({"allow": ["bash", "write"], "otherwise": "deny"}))
+        .declare("limits", json!({"builder": {"turns": 2}}))
+        .builder(0, first)
+        .builder(1, json!([{"calls": [more(1), write("one.txt", "one\n")]}, {"calls": [complete("T1")]}]))
+        .run()
+        .verified();
+    let finished = ran.events("tool.finished");
+    let texts: Vec<String> = finished.iter().map(|data| ran.told(&data["text"])).collect();
+    let hint = "[this was output 1, cut: 108894 bytes; read_output with output=1 and offset=15000 reads on]";
+    assert!(texts.iter().any(|text| text.ends_with(hint)), "{texts:#?}");
+    let looks = texts.iter().filter(|text| text.contains("\n4000\n") && text.contains("continue with offset=44"));
+    assert_eq!(looks.count(), 2, "in its conversation, and in the next one: {texts:#?}");
+    assert!(texts.iter().any(|text| text.contains("there is no output 9")), "{texts:#?}");
 }
 
 #[test]

@@ -5,15 +5,17 @@ use std::fs;
 use nightloop::tool::process::{Marker, survivors};
 use serde_json::{Value, json};
 
-use crate::case::{Case, Ran, add_task, call, complete, discovery, done, held, turns, write};
+use crate::case::{Case, Ran, add_task, call, complete, discovery, done, held, sh, turns, vrc, write};
 use crate::support::{Bench, wait_until};
 
 /// A page and an API. `broken`: it ends as soon as it is started.
 fn server(port: u16, broken: bool) -> String {
     let first = if broken { "raise SystemExit('there is no database')" } else { "" };
     format!(
-        "import http.server\n{first}\nclass Handler(http.server.BaseHTTPRequestHandler):\n    def do_GET(self):\n        \
-         body = b'{{\"word\": \"one\"}}' if self.path == '/api' else b'<p>one</p>'\n        self.send_response(200)\n        \
+        "import http.server, os\n{first}\nclass Handler(http.server.BaseHTTPRequestHandler):\n    def do_GET(self):\n        \
+         self.path == '/fall' and os._exit(3)\n        \
+         body = b'{{\"word\": \"one\"}}' if self.path == '/api' else b'<p>one</p>'\n        \
+         self.send_response(200)\n        \
          self.end_headers()\n        self.wfile.write(body)\nprint('serving', flush=True)\n\
          http.server.HTTPServer(('127.0.0.1', {port}), Handler).serve_forever()\n"
     )
@@ -88,18 +90,20 @@ fn told(ran: &Ran, purpose: &str) -> Value {
     serde_json::from_str(section.lines().next().unwrap()).unwrap()
 }
 
+/// First nothing of that name is there to be started, then what is there does not start.
+pub fn down_twice() -> Case {
+    web(PORT, &declared(PORT, "app.py"), &server(PORT, true))
+        .on_nth("service_fix", 1, json!([{"calls": [put(&declared(PORT, "server.py"))]}, done()]))
+        .on_nth("service_fix", 2, json!([{"calls": [write("server.py", &server(PORT, false))]}, done()]))
+        .on("exit_gate", asking(&["/api", "/"]))
+}
+
 #[test]
 fn a_service_that_is_down_twice_is_mended_and_certified() {
     if !has_python() {
         return;
     }
-    // First nothing of that name is there to be started, then what is there does not start.
-    let ran = web(PORT, &declared(PORT, "app.py"), &server(PORT, true))
-        .on_nth("service_fix", 1, json!([{"calls": [put(&declared(PORT, "server.py"))]}, done()]))
-        .on_nth("service_fix", 2, json!([{"calls": [write("server.py", &server(PORT, false))]}, done()]))
-        .run()
-        .expect(0)
-        .verified();
+    let ran = down_twice().run().expect(0).verified();
     assert_eq!(ran.steps("service_fix"), 2, "{:#?}", ran.log());
     assert!(ran.detail().starts_with("EXACT"), "{}", ran.detail());
     let tried: Vec<Value> =
@@ -137,6 +141,59 @@ fn a_service_is_up_again_after_a_crash_of_the_engine() {
     let ran = Ran::of(bench, &["resume", "--headless"]).expect(0).verified();
     assert!(ran.detail().starts_with("EXACT"), "{}", ran.detail());
     assert_eq!(ran.steps("service_fix"), 0, "{:#?}", ran.log());
+    nothing_is_left(&ran.bench);
+}
+
+/// What a judge asks over HTTP, and its verdict after that.
+fn asking(paths: &[&str]) -> Value {
+    let ask = |path: &&str| {
+        let url = format!("http://127.0.0.1:{PORT}{path}");
+        json!({"calls": [sh(&format!("python3 -c \"import urllib.request as u; print(u.urlopen('{url}').read())\""))]})
+    };
+    let verdict = json!({"calls": [vrc("1", "SHIP_READY", json!([]))]});
+    Value::Array(paths.iter().map(ask).chain([verdict]).collect())
+}
+
+/// What the judge of the exit gate was answered.
+fn answers(ran: &Ran) -> Vec<String> {
+    let finished = ran.events("tool.finished");
+    let of_gate = finished.iter().filter(|data| data["call"].as_str().unwrap().contains(".exit_gate."));
+    of_gate.filter_map(|data| data["text"]["inline"].as_str().map(str::to_owned)).collect()
+}
+
+#[test]
+fn a_service_that_falls_while_a_judge_asks_it_is_up_again_for_the_next_question() {
+    if !has_python() {
+        return;
+    }
+    let ran = web(PORT, &declared(PORT, "server.py"), &server(PORT, false))
+        .on("exit_gate", asking(&["/api", "/fall", "/api"]))
+        .run()
+        .expect(0)
+        .verified();
+    let [first, second, third, ..] = &answers(&ran)[..] else { panic!("{:?}", answers(&ran)) };
+    assert!(first.contains("word") && !second.contains("word") && third.contains("word"), "{first}\n{second}\n{third}");
+    let ended = ran.events("service.ended");
+    assert!(ended.iter().any(|one| one["how"] == "it ended with exit code 3" && one["asked"] == false), "{ended:?}");
+    nothing_is_left(&ran.bench);
+}
+
+#[test]
+fn a_judge_finds_the_service_up_after_a_crash_in_the_middle_of_its_work() {
+    if !has_python() {
+        return;
+    }
+    let case = || web(PORT, &declared(PORT, "server.py"), &server(PORT, false)).on("exit_gate", asking(&["/api", "/"]));
+    let whole = case().run().expect(0).verified();
+    let events = whole.bench.events();
+    let judge = events
+        .iter()
+        .position(|(kind, data)| kind == "tool.finished" && data["call"].as_str().unwrap().contains(".exit_gate."));
+    let died = case().run_with("NIGHTLOOP_CRASH", &format!("after_sync:{}", judge.unwrap()));
+    assert_eq!(died.ended.code, -1, "{}", died.ended.stderr);
+    let ran = died.resume().expect(0).verified();
+    assert!(answers(&ran)[1].contains("<p>one</p>"), "{:?}", answers(&ran));
+    assert_eq!(answers(&ran)[..2], answers(&whole)[..2]);
     nothing_is_left(&ran.bench);
 }
 

@@ -20,6 +20,7 @@ use crate::engine::confine;
 use crate::engine::context::{Context, Cutoff, Guarded};
 use crate::engine::error::EngineError;
 use crate::model::ids::Role;
+use crate::model::value::Action;
 use crate::model::value::tools::{HealthType, Service};
 use crate::playbook::value::event::{ServiceEnded, ServiceHealth, ServiceStarted, ServicesChecked};
 use crate::playbook::value::services;
@@ -60,8 +61,23 @@ impl Look {
     }
 }
 
-/// Brings up what should run, and records what is healthy. A stop leaves it open: it is done again on resume.
-pub(super) async fn check(cx: &mut Context<'_>) -> Result<(), EngineError> {
+/// Did something fall that the agent at work was told is up? It went with the engine; or by itself, where the agent changes
+/// no file. What a builder has not finished may well fall, and is started anew once it is there.
+pub(super) fn fell(cx: &Context<'_>, writes: bool) -> bool {
+    let value = cx.state().value();
+    let mends = |action: &Action| matches!(action, Action::ServiceFix { .. });
+    if value.step.as_ref().is_none_or(|step| mends(&step.action)) {
+        return false;
+    }
+    let was_up = |name: &str| value.services.iter().any(|one| one.name == name && one.healthy);
+    services::started(cx.state()).filter(|one| was_up(&one.name)).any(|one| match cx.services.get(&one.name) {
+        Some(running) => !writes && running.is_over(),
+        None => !writes || cx.services.last_log(&one.name).is_none(),
+    })
+}
+
+/// Brings up what should run, and records what is healthy. `false`: a stop came first; it is done again on resume.
+pub(super) async fn check(cx: &mut Context<'_>) -> Result<bool, EngineError> {
     record_ended(cx).await?;
     end_obsolete(cx).await?;
     let ours: Vec<Service> = services::started(cx.state()).cloned().collect();
@@ -74,7 +90,7 @@ pub(super) async fn check(cx: &mut Context<'_>) -> Result<(), EngineError> {
         }
         let open: Vec<Service> = ours.iter().filter(|one| !look.is_healthy(&one.name)).cloned().collect();
         if !ask(cx, open, &mut look).await? {
-            return Ok(());
+            return Ok(false);
         }
         record_ended(cx).await?;
         end_hung(cx, &ours, &look).await?;
@@ -83,16 +99,17 @@ pub(super) async fn check(cx: &mut Context<'_>) -> Result<(), EngineError> {
         }
         let token = CancellationToken::new();
         if let Guarded::Stopped(()) = cx.guarded(&token, Cutoff::Never, tokio::time::sleep(PAUSE)).await? {
-            return Ok(());
+            return Ok(false);
         }
     }
     let others: Vec<Service> = services::declared(cx.state()).filter(|one| !one.is_started()).cloned().collect();
     if !ask(cx, others, &mut look).await? {
-        return Ok(());
+        return Ok(false);
     }
     let declared: Vec<String> = services::declared(cx.state()).map(|one| health::shown_name(&one.name)).collect();
     let services = declared.into_iter().filter_map(|name| look.health.remove(&name)).collect();
-    cx.record(ServicesChecked { services }).await
+    cx.record(ServicesChecked { services }).await?;
+    Ok(true)
 }
 
 /// Where the run's commands meet.

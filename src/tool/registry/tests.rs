@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 
 mod files;
+mod output;
 mod search;
 
 struct Bench {
@@ -27,6 +28,7 @@ fn bench() -> Bench {
         protected: vec!["AGENTS.md".into(), "evidence/".into()],
         within: None,
         confinement: None,
+        outputs: std::collections::BTreeMap::new(),
     };
     Bench { folder, ctx }
 }
@@ -63,11 +65,11 @@ impl Bench {
 #[test]
 fn catalogue_depends_on_access() {
     let names = |access| catalogue(access, false).iter().map(|tool| tool.name).collect::<Vec<_>>();
-    assert_eq!(names(Access::ReadOnly), ["glob_search", "grep_search", "read_file"]);
-    let all = ["bash", "edit_file", "glob_search", "grep_search", "read_file", "write_file"];
+    assert_eq!(names(Access::ReadOnly), ["glob_search", "grep_search", "read_file", "read_output"]);
+    let all = ["bash", "edit_file", "glob_search", "grep_search", "read_file", "read_output", "write_file"];
     assert_eq!(names(Access::ReadWrite), all);
     let held: Vec<_> = catalogue(Access::ReadOnly, true).iter().map(|tool| tool.name).collect();
-    assert_eq!(held, ["bash", "glob_search", "grep_search", "read_file"]);
+    assert_eq!(held, ["bash", "glob_search", "grep_search", "read_file", "read_output"]);
     for tool in catalogue(Access::ReadWrite, false) {
         assert_eq!(tool.input_schema["additionalProperties"], false, "{}", tool.name);
         assert_eq!(tool.input_schema["type"], "object");
@@ -91,19 +93,21 @@ fn malformed_inputs_are_told() {
     let bench = bench();
     for tool in catalogue(Access::ReadWrite, false) {
         let field = tool.input_schema["required"][0].as_str().unwrap().to_owned();
+        let kind = tool.input_schema["properties"][&field]["type"].as_str().unwrap().to_owned();
+        let (wrong, right) = if kind == "integer" { (json!("x"), json!(7)) } else { (json!(7), json!("x")) };
         let inputs = [
             json!(null),
             json!(3),
             json!("x"),
             json!([1]),
             json!({}),
-            json!({ &field: 7 }),
-            json!({ &field: "x", "bogus": 1 }),
+            json!({ &field: wrong }),
+            json!({ &field: right, "bogus": 1 }),
         ];
         for input in inputs {
             let text = bench.bad(tool.name, input.clone());
             assert!(text.starts_with("Invalid input for") && text.contains("Expected {"), "{input}: {text}");
-            assert!(text.contains(&format!("\"{field}\": string")), "{text}");
+            assert!(text.contains(&format!("\"{field}\": {kind}")), "{text}");
         }
     }
     let text = bench.bad(&format!("evil\x1b[2J\n{}", "x".repeat(5000)), json!({}));
