@@ -24,6 +24,22 @@ pub const RESOLVE_VAR: &str = "NIGHTLOOP_TEST_RESOLVE";
 /// Never by way of the proxy: servers of the run.
 const DIRECT: &str = "127.0.0.1,localhost,.localhost,::1,0.0.0.0";
 
+/// Where tools are told which authorities sign the certificates that they see: on a machine whose network has one of its
+/// own, no registry can be reached without it. A path each, and no secret.
+const AUTHORITIES: [&str; 11] = [
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "npm_config_cafile",
+    "NPM_CONFIG_CAFILE",
+    "PIP_CERT",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "CARGO_HTTP_CAINFO",
+    "DENO_CERT",
+];
+
 /// The proxy of a run, if it has one.
 #[derive(Default)]
 pub(super) struct Network(Option<Proxy>);
@@ -60,6 +76,8 @@ fn variables(port: u16) -> Vec<(String, String)> {
     all.extend(direct.iter().map(|name| ((*name).to_owned(), DIRECT.to_owned())));
     all.extend(["MAVEN_OPTS", "GRADLE_OPTS"].map(|name| (name.to_owned(), java.clone())));
     all.push(("NODE_USE_ENV_PROXY".to_owned(), "1".to_owned()));
+    let authority = |name: &&'static str| Some(((*name).to_owned(), std::env::var(name).ok()?));
+    all.extend(AUTHORITIES.iter().filter_map(authority));
     all
 }
 

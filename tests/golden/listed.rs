@@ -1,10 +1,12 @@
 //! The network by list over whole runs: a registry of this machine, reached by name through the proxy and in no other way.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpListener;
+use std::net::{TcpListener, ToSocketAddrs as _};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
+use nightloop::model::hosts;
 use serde_json::{Value, json};
 
 use crate::case::{Case, Ran, Running, sh, write};
@@ -203,4 +205,52 @@ fn a_killed_run_leaves_no_network_and_goes_on_with_a_new_one() {
     assert_eq!(ran.events("network.opened").len(), 1, "it is known");
     assert_eq!(registry.came.try_iter().count(), 2);
     assert!(connected(&ran, "a.example.org").iter().all(|data| data.get("refused").is_none()));
+}
+
+/// How this machine reaches the registries of npm and PyPI: by the shipped list, or, where its own network has them, by
+/// their names and addresses.
+fn reach() -> Value {
+    let tools = hosts::registries().iter().filter(|one| ["npm", "pypi"].contains(&one.tool.as_str()));
+    let names: Vec<String> = tools.flat_map(|one| one.hosts.iter().map(|host| host.as_str().to_owned())).collect();
+    let resolved = names.iter().filter_map(|name| (name.as_str(), 443).to_socket_addrs().ok()).flatten();
+    let addresses = resolved.map(|one| one.ip()).filter(|ip| !hosts::is_public(*ip));
+    let own: BTreeSet<String> = addresses.map(|ip| ip.to_string()).collect();
+    if own.is_empty() { json!("registries") } else { names.into_iter().chain(own).collect() }
+}
+
+/// The real tools with the real registries.
+#[test]
+fn npm_and_pip_install_from_their_registries() {
+    if std::env::var_os("NIGHTLOOP_REGISTRIES").is_none() {
+        eprintln!("SKIPPED: set NIGHTLOOP_REGISTRIES=1 to let npm and pip reach their registries");
+        return;
+    }
+    let tools = [
+        ("npm", "npm install --no-audit --no-fund is-odd@3.0.1 && test -f node_modules/is-odd/package.json"),
+        ("pip", "python3 -m pip install --no-cache-dir --target vendored six; test -f vendored/six.py"),
+    ];
+    for (tool, command) in tools {
+        if std::process::Command::new(tool).arg("--version").output().is_err() {
+            eprintln!("SKIPPED: there is no {tool} here");
+            continue;
+        }
+        let bench = Case::two_steps()
+            .declare("sandbox", json!({"network": reach()}))
+            .file("package.json", "{\"name\": \"probe\", \"version\": \"1.0.0\"}\n")
+            .file("requirements.txt", "six\n")
+            .file(".gitignore", "node_modules/\nvendored/\n")
+            .solver(0, [sh(&format!("({command}) 2>&1 && echo installed: {tool}"))])
+            .written();
+        let mut run = bench.command(&["run", "--headless"]);
+        // The home of the one who runs this says where their tools look; these say whom they trust.
+        for name in ["HOME", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "PIP_CERT", "REQUESTS_CA_BUNDLE"] {
+            run.envs(std::env::var_os(name).map(|value| (name, value)));
+        }
+        let ran = Ran { ended: unattended(run), bench };
+        let connected = ran.events("network.connected");
+        let printed = printed(&ran);
+        assert!(printed.contains(&format!("installed: {tool}")), "{printed}\n{connected:#?}\n{}", ran.ended.stdout);
+        let received = |one: &&Value| one.get("refused").is_none() && one["received"].as_u64() > Some(1_000);
+        assert!(connected.iter().any(|one| received(&one)), "{connected:#?}");
+    }
 }
