@@ -218,7 +218,7 @@ pub fn tool_is_running(bench: &Bench, name: &str) -> bool {
 }
 
 /// What must be the same whether a run was disturbed or not.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     pub certificate: Value,
     pub residuals: Vec<Value>,
@@ -256,7 +256,7 @@ fn evidence(bench: &Bench) -> BTreeMap<String, String> {
 }
 
 fn forget_times(value: &mut Value) {
-    // `requests`, `calls`, `lost` and `resumes` say how often the engine died, which is what differs.
+    // `requests`, `calls`, `lost`, `resumes` and `resumes_before` say how often the engine died, which is what differs.
     const TIMES: &[&str] = &[
         "millis",
         "waited_millis",
@@ -264,6 +264,7 @@ fn forget_times(value: &mut Value) {
         "calls",
         "lost",
         "resumes",
+        "resumes_before",
         "total_seconds_elapsed",
         "seconds_remaining",
     ];

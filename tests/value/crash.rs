@@ -7,33 +7,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use nightloop::tool::process::{Marker, survivors};
 use serde_json::{Value, json};
 
 use crate::case::{Case, PRD, call, complete, done, script, turns, vrc, write};
-use crate::harness::{
-    Outcome, check, difference, for_each_case, outcome, run_id, run_with, short_name, thorough, wait_until,
-};
+use crate::dying::{self, DECISIONS, Undisturbed, sample};
+use crate::harness::{check, for_each_case, run_with};
 use crate::support::Bench;
-
-/// What the machine decides in a run of this playbook.
-const DECISIONS: &[&str] = &[
-    "state.entered",
-    "step.began",
-    "step.finished",
-    "task.put",
-    "verification.put",
-    "vrc.taken",
-    "round.kept",
-    "round.closed",
-    "research.kept",
-    "epic.put",
-    "decision.asked",
-    "certificate.issued",
-    "residual.measured",
-];
-/// Invocations after which a run that has not ended never will.
-const MOST_INVOCATIONS: usize = 12;
 
 /// A vision with a SOFT issue, and a PRD that is to be amended: two questions before the first iteration.
 fn asking() -> Case {
@@ -114,120 +93,15 @@ fn handing_over() -> Case {
     parts.into_iter().fold(case, |case, (which, turns)| case.step(which, turns))
 }
 
-/// What an undisturbed run looks like.
-struct Undisturbed {
-    kinds: Vec<String>,
-    story: Vec<String>,
-    outcome: Outcome,
-}
-
-impl Undisturbed {
-    #[track_caller]
-    fn of(bench: &Bench) -> Self {
-        drive(bench, None).unwrap();
-        bench.nightloop(&["verify"]).expect(0);
-        let kinds = bench.events().into_iter().map(|(kind, _)| kind).collect();
-        Self { kinds, story: story(bench), outcome: outcome(bench) }
-    }
-
-    /// The numbers of the events before the first iteration.
-    fn preparation(&self) -> usize {
-        self.kinds.iter().position(|kind| kind == "iteration.began").unwrap()
-    }
-
-    /// Does what comes out of a disturbed run differ?
-    fn compare(&self, bench: &Bench, point: &str) -> Result<(), String> {
-        let found = story(bench);
-        for (wanted, found) in self.story.iter().zip(&found) {
-            check(wanted == found, || format!("{point}:\n  wanted {wanted}\n  found  {found}"))?;
-        }
-        check(self.story.len() == found.len(), || format!("{point}: {} parts, not {}", found.len(), self.story.len()))?;
-        difference(&self.outcome, &outcome(bench)).map_or(Ok(()), |what| Err(format!("{point}: {what}")))?;
-        let verified = bench.nightloop(&["verify"]);
-        check(verified.code == 0, || format!("{point}: verify says {}\n{}", verified.code, verified.stdout))?;
-        let run = run_id(bench);
-        wait_until("no process of the run is left", || survivors(Marker::Run(&run)).is_empty());
-        Ok(())
-    }
-}
-
-/// Every decision and every call for an agent, in order, without what names a moment.
-fn story(bench: &Bench) -> Vec<String> {
-    let (events, name) = (bench.events(), short_name(bench));
-    let told = events.iter().filter_map(|(kind, data)| match kind.as_str() {
-        "agent.started" => Some(format!("{kind} {} {}", data["call"], data["subject"])),
-        _ if DECISIONS.contains(&kind.as_str()) => Some(format!("{kind} {}", timeless(data).replace(&name, "RUN"))),
-        _ => None,
-    });
-    told.collect()
-}
-
-fn timeless(data: &Value) -> String {
-    let mut data = data.clone();
-    if let Some(fields) = data.as_object_mut() {
-        fields.remove("spent");
-    }
-    let mut out = String::new();
-    let text = data.to_string();
-    let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
-    for word in text.split_inclusive(|c: char| !is_hex(c)) {
-        let hex = word.trim_end_matches(|c: char| !is_hex(c));
-        out.push_str(&if hex.len() == 40 { word.replace(hex, "COMMIT") } else { word.to_owned() });
-    }
-    out
-}
-
-/// The question that nobody has answered, with the answer of this test.
-fn open_question(bench: &Bench) -> Option<(String, &'static str)> {
-    let events = bench.events();
-    let of = |wanted: &str| -> Vec<&Value> {
-        events.iter().filter(|(kind, _)| kind == wanted).map(|(_, data)| data).collect()
-    };
-    let answered = of("decision.answered");
-    let open = of("decision.asked").into_iter().find(|asked| answered.iter().all(|one| one["id"] != asked["id"]))?;
-    let word = if open["request"].to_string().contains("PRD.md") { "approve" } else { "acknowledge" };
-    Some((format!("d{}", open["id"]), word))
-}
-
-/// Runs, answers and resumes until the run has ended; dies once, where there is a plan for it. Was it carried out?
-fn drive(bench: &Bench, crash: Option<(&str, &str)>) -> Result<bool, String> {
-    let mut died = false;
-    let mut arguments: Vec<String> = vec!["run".into(), "--headless".into()];
-    for _ in 0..MOST_INVOCATIONS {
-        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let plan: Vec<(&str, &str)> = crash.filter(|_| !died).into_iter().collect();
-        let ended = run_with(bench, &words, &plan);
-        let told = || format!("{words:?} ended with {}\n{}{}", ended.code, ended.stdout, ended.stderr);
-        let answered = words[0] == "answer";
-        match ended.code {
-            -1 if ended.stderr.contains("planned crash") => died = true,
-            0 if answered => {}
-            0 => return Ok(died),
-            3 if !answered => {
-                let (id, word) = open_question(bench).ok_or_else(|| format!("nothing is asked: {}", told()))?;
-                arguments = ["answer", id.as_str(), word].map(str::to_owned).to_vec();
-                continue;
-            }
-            _ => return Err(told()),
-        }
-        arguments = vec!["resume".into(), "--headless".into()];
-    }
-    Err("the run does not come to an end".to_owned())
+/// Approves a new text, acknowledges what may be accepted.
+fn answers(_: &Bench, asked: &Value, _: usize) -> Vec<&'static str> {
+    vec![if asked["request"].to_string().contains("PRD.md") { "approve" } else { "acknowledge" }]
 }
 
 /// Dies at `point`, goes on to the end, and compares with the undisturbed run.
 fn die_and_resume(bench: &Bench, name: &str, point: &str, expected: &Undisturbed) -> Result<(), String> {
-    let died = drive(bench, Some((name, point))).map_err(|why| format!("{point}: {why}"))?;
-    check(died, || format!("{point}: it did not die"))?;
+    dying::die_and_go_on(bench, (name, point), answers)?;
     expected.compare(bench, point)
-}
-
-/// So many of these, evenly spread, the first and the last among them; all where thoroughness is asked for.
-fn sample(points: Vec<String>, most: usize) -> Vec<String> {
-    if thorough() || points.len() <= most {
-        return points;
-    }
-    (0..most).map(|n| points[n * (points.len() - 1) / (most - 1)].clone()).collect()
 }
 
 /// Places inside what is written at once by a decision: a torn write keeps the first and loses the rest.
@@ -239,7 +113,7 @@ fn torn(kinds: &[String]) -> impl Iterator<Item = String> {
 
 #[test]
 fn a_crash_before_the_first_iteration_comes_back_at_the_question() {
-    let expected = Undisturbed::of(&asking().written());
+    let expected = Undisturbed::of(&asking().written(), answers);
     let asked = expected.kinds.iter().filter(|kind| *kind == "decision.asked").count();
     assert_eq!(asked, 2, "{:?}", expected.story);
     let points = (0..expected.preparation()).map(|seq| format!("after_sync:{seq}"));
@@ -249,7 +123,7 @@ fn a_crash_before_the_first_iteration_comes_back_at_the_question() {
 
 #[test]
 fn a_crash_around_a_question_or_its_answer_asks_nothing_twice() {
-    let expected = Undisturbed::of(&asking().written());
+    let expected = Undisturbed::of(&asking().written(), answers);
     let around =
         ["round.kept", "decision.asked", "decision.answered", "decision.settled", "documents.read", "round.closed"];
     let mut points = Vec::new();
@@ -265,7 +139,7 @@ fn a_crash_around_a_question_or_its_answer_asks_nothing_twice() {
 
 #[test]
 fn a_crash_during_the_work_changes_nothing() {
-    let expected = Undisturbed::of(&mending().written());
+    let expected = Undisturbed::of(&mending().written(), answers);
     for wanted in ["execute", "fix", "exit_gate"] {
         let began = format!("\"action\":\"{wanted}\"");
         assert!(expected.story.iter().any(|line| line.contains(&began)), "{wanted}: {:?}", expected.story);
@@ -277,7 +151,7 @@ fn a_crash_during_the_work_changes_nothing() {
 
 #[test]
 fn a_decision_of_several_events_is_whole_after_a_torn_write() {
-    let expected = Undisturbed::of(&mending().written());
+    let expected = Undisturbed::of(&mending().written(), answers);
     let points: Vec<String> = torn(&expected.kinds).collect();
     assert!(points.len() >= 10, "{points:?}");
     let points = sample(points, 24);
@@ -286,7 +160,7 @@ fn a_decision_of_several_events_is_whole_after_a_torn_write() {
 
 #[test]
 fn a_crash_around_a_handover_goes_on_in_the_same_conversation() {
-    let expected = Undisturbed::of(&handing_over().written());
+    let expected = Undisturbed::of(&handing_over().written(), answers);
     let handed: Vec<usize> =
         (0..expected.kinds.len()).filter(|seq| expected.kinds[*seq] == "conversation.handed_over").collect();
     assert_eq!(handed.len(), 2, "{:?}", expected.kinds);
@@ -304,7 +178,7 @@ fn a_crash_around_a_handover_goes_on_in_the_same_conversation() {
 
 #[test]
 fn probes_that_ran_together_are_all_there_after_a_crash() {
-    let expected = Undisturbed::of(&mending().written());
+    let expected = Undisturbed::of(&mending().written(), answers);
     let probes = expected.kinds.iter().enumerate().filter(|(_, kind)| kind.starts_with("probe."));
     let points = probes.flat_map(|(seq, _)| [format!("mid_write:{seq}"), format!("before_write:{seq}")]);
     let points = sample(points.collect(), 16);
@@ -366,7 +240,7 @@ fn of_the_run(bench: &Bench) -> Vec<String> {
 fn a_crash_around_a_git_operation_leaves_the_users_things_alone() {
     let undisturbed = in_repository();
     let before = of_the_user(&undisturbed);
-    let expected = Undisturbed::of(&undisturbed);
+    let expected = Undisturbed::of(&undisturbed, answers);
     assert_eq!(of_the_user(&undisturbed), before);
     let history = of_the_run(&undisturbed);
     let operations = expected.kinds.iter().filter(|kind| *kind == "git.intended").count();
@@ -395,7 +269,7 @@ fn a_crash_around_a_git_operation_leaves_the_users_things_alone() {
 
 #[test]
 fn a_journal_cut_at_any_record_goes_on_or_is_refused() {
-    let count = Undisturbed::of(&mending().written()).kinds.len();
+    let count = Undisturbed::of(&mending().written(), answers).kinds.len();
     let late = format!("after_sync:{}", count - 2);
     let cuts = sample((1..count).map(|keep| keep.to_string()).collect(), 14);
     for_each_case(&cuts, |keep| {

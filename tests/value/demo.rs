@@ -34,7 +34,17 @@ fn the_demo_ends_with_the_exit_gate_passed() {
     let at = steps.iter().position(broke).unwrap_or_else(|| panic!("no regression: {steps:#?}"));
     let (next, fixed) = steps[at + 1];
     assert_eq!((next, &fixed["outcome"]), ("fix", &json!("progress")), "{steps:#?}");
-    // The exit gate fails once and then passes.
+    // The service does not come up at first, and is mended.
+    let count = |wanted: &str| steps.iter().filter(|(action, _)| *action == wanted).count();
+    assert_eq!(count("service_fix"), 1, "{steps:#?}");
+    let healthy: Vec<&Value> = of("services.checked").iter().map(|data| &data["services"][0]["healthy"]).collect();
+    assert!(healthy.contains(&&json!(false)) && healthy.last() == Some(&&json!(true)), "{healthy:?}");
+    // A check that asks for what nobody promised is written anew by its author, and nothing else is changed for it.
+    let anew = steps.iter().any(|(_, step)| step["detail"].as_str().unwrap().contains("written anew: value/find"));
+    assert!(anew, "{steps:#?}");
+    // The whole is looked at before the exit gate, which fails once and then passes.
+    let first = |wanted: &str| steps.iter().position(|(action, _)| *action == wanted).unwrap();
+    assert!(first("coherence_eval") < first("exit_gate"), "{steps:#?}");
     let gates = steps.iter().filter(|(action, _)| *action == "exit_gate");
     let outcomes: Vec<&Value> = gates.map(|(_, finished)| &finished["outcome"]).collect();
     assert_eq!(outcomes, ["failed", "passed"]);

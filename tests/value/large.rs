@@ -8,11 +8,14 @@ use crate::case::{Case, complete, sh, turns, write};
 const INSTALL: &str = "mkdir -p web/node_modules/a web/node_modules/b; i=0; while [ $i -lt 10000 ]; do \
      echo $i > web/node_modules/a/$i.js; echo $i > web/node_modules/b/$i.js; i=$((i+1)); done";
 
+pub fn installation() -> Case {
+    let turns = turns(&[&[write("one.txt", "one\n"), sh(INSTALL)], &[complete("T1")]]);
+    Case::new().on_subject("execute", "T1", turns)
+}
+
 #[test]
 fn an_installation_that_nothing_ignores_is_counted_told_and_survives_a_crash() {
-    let case =
-        Case::new().on_subject("execute", "T1", turns(&[&[write("one.txt", "one\n"), sh(INSTALL)], &[complete("T1")]]));
-    let died = case.run_with("NIGHTLOOP_CRASH_AT", "artifacts:1");
+    let died = installation().run_with("NIGHTLOOP_CRASH_AT", "artifacts:1");
     assert_eq!(died.ended.code, -1, "{}", died.ended.stderr);
     let ran = died.resume().expect(0).verified();
     let collected = ran.events("artifacts.collected");

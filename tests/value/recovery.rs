@@ -18,18 +18,22 @@ fn delivered(case: Case) -> Ran {
     ran
 }
 
-#[test]
-fn the_whole_chain_of_recovery_comes_to_its_end() {
+/// Fixes, research and more fixes do not help; a correction brings a task that does.
+pub fn chain() -> Case {
     let scripts = [script("unit/one", "one.txt", "uno"), script("value/two", "two.txt", "two")];
     let another = add_task("T3", json!({"description": "Translate the first file.", "dependencies": ["T2"]}));
     let fixer = json!([{"calls": [sh("true")]}, {"text": "No cause in the product can be seen."}]);
-    let case = Case::shipped()
+    Case::shipped()
         .on("generate_verifications", json!([{"text": "Checks.", "calls": scripts}, done()]))
         .on("fix", fixer)
         .on("research", turns(&[&[research("uno is Spanish.", &[])]]))
         .on("course_correct", turns(&[&[another, correction("new_tasks", json!({}))]]))
-        .on_subject("execute", "T3", turns(&[&[write("one.txt", "one uno\n")], &[complete("T3")]]));
-    let ran = delivered(case);
+        .on_subject("execute", "T3", turns(&[&[write("one.txt", "one uno\n")], &[complete("T3")]]))
+}
+
+#[test]
+fn the_whole_chain_of_recovery_comes_to_its_end() {
+    let ran = delivered(chain());
     // Five fixes, research, fixes until ten steps moved nothing, one correction.
     assert_eq!((ran.calls("fix"), ran.calls("research"), ran.steps("course_correct")), (9, 1, 1), "{:#?}", ran.log());
     let told = &ran.messages("fix")[1];
@@ -46,11 +50,29 @@ fn stuck_task(calls: &[Value]) -> Case {
     case
 }
 
-#[test]
-fn a_stuck_task_is_restructured() {
+pub fn restructured() -> Case {
     let wish =
         json!({"action": "modify", "task_id": "T2", "status": "pending", "description": "Write two.txt, simply."});
-    let ran = delivered(stuck_task(&[call("manage_task", wish), correction("restructure", json!({}))]));
+    stuck_task(&[call("manage_task", wish), correction("restructure", json!({}))])
+}
+
+pub fn descoped() -> Case {
+    let wish = json!({"action": "modify", "task_id": "T2", "status": "descoped"});
+    let scripts = [script("unit/one", "one.txt", "one")];
+    let case = stuck_task(&[call("manage_task", wish), correction("descope", json!({}))]);
+    case.on("generate_verifications", json!([{"text": "One.", "calls": scripts}, done()]))
+}
+
+pub fn replaced() -> Case {
+    let away = json!({"action": "modify", "task_id": "T2", "status": "descoped"});
+    let instead = add_task("T3", json!({"description": "Copy the first file and change its word."}));
+    let case = stuck_task(&[instead, call("manage_task", away), correction("new_tasks", json!({}))]);
+    case.on_subject("execute", "T3", turns(&[&[write("two.txt", "two\n")], &[complete("T3")]]))
+}
+
+#[test]
+fn a_stuck_task_is_restructured() {
+    let ran = delivered(restructured());
     assert_eq!(ran.task("T2")["status"], "done");
     let told = &ran.messages("execute")[2];
     assert!(told.contains("Attempt 1 led nowhere."), "{told}");
@@ -58,25 +80,17 @@ fn a_stuck_task_is_restructured() {
 
 #[test]
 fn a_stuck_task_is_descoped() {
-    let wish = json!({"action": "modify", "task_id": "T2", "status": "descoped"});
-    let scripts = [script("unit/one", "one.txt", "one")];
-    let case = stuck_task(&[call("manage_task", wish), correction("descope", json!({}))]);
-    let ran = delivered(case.on("generate_verifications", json!([{"text": "One.", "calls": scripts}, done()])));
+    let ran = delivered(descoped());
     assert!(!ran.bench.workspace.join("two.txt").exists());
 }
 
 #[test]
 fn a_stuck_task_is_replaced_by_new_ones() {
-    let away = json!({"action": "modify", "task_id": "T2", "status": "descoped"});
-    let instead = add_task("T3", json!({"description": "Copy the first file and change its word."}));
-    let case = stuck_task(&[instead, call("manage_task", away), correction("new_tasks", json!({}))]);
-    let built = turns(&[&[write("two.txt", "two\n")], &[complete("T3")]]);
-    let ran = delivered(case.on_subject("execute", "T3", built));
+    let ran = delivered(replaced());
     assert_eq!((&ran.task("T3")["status"], ran.steps("course_correct")), (&json!("done"), 1));
 }
 
-#[test]
-fn a_gate_that_fails_twice_is_then_passed() {
+pub fn shut_twice() -> Case {
     let gap = |id: &str, task: Option<&str>| json!([{"id": id, "description": format!("{id} is missing."), "severity": "degraded", "suggested_task": task}]);
     // The second judge does not say how to close the gap; it becomes work all the same.
     let mut case = Case::shipped()
@@ -85,7 +99,12 @@ fn a_gate_that_fails_twice_is_then_passed() {
     for (task, file) in [("EG-1-help", "help.txt"), ("EG-2-index", "index.txt")] {
         case = case.on_subject("execute", task, turns(&[&[write(file, "here\n")], &[complete(task)]]));
     }
-    let ran = delivered(case);
+    case
+}
+
+#[test]
+fn a_gate_that_fails_twice_is_then_passed() {
+    let ran = delivered(shut_twice());
     assert_eq!((ran.steps("exit_gate"), ran.steps("execute")), (3, 4), "{:#?}", ran.log());
     assert!(ran.bench.workspace.join("help.txt").exists() && ran.bench.workspace.join("index.txt").exists());
 }
@@ -100,7 +119,7 @@ fn a_gate_that_names_nothing_to_do_is_not_tried_again_without_work() {
 }
 
 /// `unit/one` counts its runs where no tree looks, and fails in these.
-fn flaky(fails: &str) -> Case {
+pub fn flaky(fails: &str) -> Case {
     let text = format!(
         "#!/bin/sh\ntest -e fixed.txt && exit 0\nmkdir -p build\nn=$(($(cat build/runs 2>/dev/null || echo 0) + 1))\n\
          echo $n > build/runs\ncase $n in {fails}) echo \"lost in run $n\"; exit 1;; esac\n"
@@ -145,18 +164,21 @@ fn a_check_that_is_too_flaky_in_a_replay_goes_to_the_fixer_and_the_run_goes_on()
     assert_eq!((ran.steps("fix"), ran.steps("exit_gate")), (1, 2), "{:#?}", ran.log());
 }
 
-#[test]
-fn a_wrong_check_is_written_anew_by_its_author() {
+pub fn wrongly_checked() -> Case {
     let wrong = [script("unit/one", "one.txt", "uno"), script("value/two", "two.txt", "two")];
-    let case = Case::shipped()
+    Case::shipped()
         .on("generate_verifications", json!([{"text": "Checks.", "calls": wrong}, done()]))
         .on("fix", json!([{"calls": [wrong_check("unit/one")]}, {"text": "The check is wrong."}]))
         .on_subject(
             "generate_verifications",
             "unit/one",
             json!([{"text": "Anew.", "calls": [script("unit/one", "one.txt", "one")]}, done()]),
-        );
-    let ran = delivered(case);
+        )
+}
+
+#[test]
+fn a_wrong_check_is_written_anew_by_its_author() {
+    let ran = delivered(wrongly_checked());
     assert_eq!((ran.calls("fix"), ran.steps("course_correct")), (1, 0), "{:#?}", ran.log());
     let told = &ran.messages("generate_verifications")[1];
     assert!(told.contains("The PRD promises the word one, in English."), "{told}");
@@ -175,15 +197,14 @@ fn a_check_that_stands_is_not_argued_about_again() {
     assert!(ran.messages("fix")[1].contains("its author looked again: it stands"));
 }
 
-#[test]
-fn a_wrong_check_of_a_task_is_written_anew_by_its_author() {
+pub fn task_wrongly_checked() -> Case {
     let plan = [
         add_task("T1", json!({"description": "Write one.txt.", "check": ["grep", "-q", "uno", "one.txt"]})),
         add_task("T2", json!({"description": "Two people look for two.txt.", "dependencies": ["T1"]})),
     ];
     let anew = json!({"action": "modify", "task_id": "T1", "check": ["grep", "-q", "one", "one.txt"]});
     let more = json!({"action": "modify", "task_id": "T1", "acceptance": "Anything."});
-    let case = Case::shipped()
+    Case::shipped()
         .on("plan", json!([{"text": "A plan.", "calls": plan}, done()]))
         .on_subject_nth(
             "execute",
@@ -195,8 +216,12 @@ fn a_wrong_check_of_a_task_is_written_anew_by_its_author() {
             "generate_verifications",
             "T1",
             json!([{"calls": [call("manage_task", more), call("manage_task", anew)]}, done()]),
-        );
-    let ran = delivered(case);
+        )
+}
+
+#[test]
+fn a_wrong_check_of_a_task_is_written_anew_by_its_author() {
+    let ran = delivered(task_wrongly_checked());
     let task = ran.task("T1");
     assert_eq!(task["check"], json!(["grep", "-q", "one", "one.txt"]), "{task}");
     assert_eq!(task["acceptance"], "T1 can be read.", "the author of checks changes nothing else");
@@ -241,7 +266,7 @@ fn a_broken_verification_names_the_task_after_which_it_failed() {
     assert!(told.contains("-one") && told.contains("+spoilt"), "with the diff of that task: {told}");
 }
 
-fn paused() -> Case {
+pub fn paused() -> Case {
     let ask = call(
         "request_human_action",
         json!({
