@@ -1,5 +1,6 @@
 //! The network by list over whole runs: a registry of this machine, reached by name through the proxy and in no other way.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, ToSocketAddrs as _};
 use std::sync::mpsc;
@@ -212,9 +213,9 @@ fn reach() -> Value {
     let tools = hosts::registries().iter().filter(|one| ["npm", "pypi"].contains(&one.tool.as_str()));
     let names: Vec<String> = tools.flat_map(|one| one.hosts.iter().map(|host| host.as_str().to_owned())).collect();
     let resolved = names.iter().filter_map(|name| (name.as_str(), 443).to_socket_addrs().ok()).flatten();
-    let own: Vec<String> =
-        resolved.map(|one| one.ip()).filter(|ip| !hosts::is_public(*ip)).map(|ip| ip.to_string()).collect();
-    if own.is_empty() { json!("registries") } else { json!([names, own].concat()) }
+    let addresses = resolved.map(|one| one.ip()).filter(|ip| !hosts::is_public(*ip));
+    let own: BTreeSet<String> = addresses.map(|ip| ip.to_string()).collect();
+    if own.is_empty() { json!("registries") } else { names.into_iter().chain(own).collect() }
 }
 
 /// The real tools with the real registries.
@@ -226,7 +227,7 @@ fn npm_and_pip_install_from_their_registries() {
     }
     let tools = [
         ("npm", "npm install --no-audit --no-fund is-odd@3.0.1 && test -f node_modules/is-odd/package.json"),
-        ("pip", "python3 -m pip install --no-cache-dir --target vendored six && test -f vendored/six.py"),
+        ("pip", "python3 -m pip install --no-cache-dir --target vendored six; test -f vendored/six.py"),
     ];
     for (tool, command) in tools {
         if std::process::Command::new(tool).arg("--version").output().is_err() {
