@@ -138,14 +138,10 @@ fn agent_line(here: &Path, named: Option<&str>) -> Result<String, EngineError> {
     let place = if program.contains('/') { here.join(program).display().to_string() } else { program.to_owned() };
     programs::find(&place).map_err(|why| {
         let known = Agent::parse("").err().unwrap_or_default();
-        EngineError::usage(
-            format!("the agent {program}: {why}"),
-            format!("{known}, or a program that is installed"),
-        )
+        EngineError::usage(format!("the agent {program}: {why}"), format!("{known}, or a program that is installed"))
     })?;
     Ok(format!("{{ backend: command, command: {} }}", listed(&argv)))
 }
-
 
 fn is_there(here: &Path, name: &str) -> Result<bool, EngineError> {
     let kind = plain::kind(here, name);

@@ -176,18 +176,22 @@ fn asked(state: &RunState, item: &str) -> Result<DecisionId, EngineError> {
             format!("its items: {}", typed::listed(&names)),
         ));
     };
-    let answered = decisions(state, Some(item)).next().and_then(|decision| Some((decision.id, decision.answer.as_ref()?)));
+    let answered =
+        decisions(state, Some(item)).next().and_then(|decision| Some((decision.id, decision.answer.as_ref()?)));
     let why = match (known.passes, answered, state.passes().of(Some(item)).count()) {
         (true, ..) => "it passes".to_owned(),
         (false, Some((id, answered)), _) => format!("{id} about it was answered with `{}`", answered.answer.name()),
         (false, None, 0) => "nobody has worked on it yet".to_owned(),
         (false, None, tried) => format!("it has attempts left ({tried} made)"),
     };
-    let stuck: Vec<&str> = state.operator.open().filter_map(|decision| match &decision.request {
-        Request::Stuck { subject: Some(item), .. } => Some(item.as_str()),
-        _ => None,
-    })
-    .collect();
+    let stuck: Vec<&str> = state
+        .operator
+        .open()
+        .filter_map(|decision| match &decision.request {
+            Request::Stuck { subject: Some(item), .. } => Some(item.as_str()),
+            _ => None,
+        })
+        .collect();
     let hint = match stuck.as_slice() {
         [] => "nothing of this run is stuck; `nightloop status` shows it".to_owned(),
         stuck => format!("stuck: {}", typed::listed(stuck)),

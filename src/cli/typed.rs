@@ -128,7 +128,11 @@ fn only_agent(file: &mut LoopFile, name: &str) -> Result<(), EngineError> {
             let names: Vec<&str> = file.agents.names().collect();
             return Err(EngineError::usage(
                 format!("there is no agent `{name}`"),
-                format!("declared in loop.yaml: {}; known besides: {}", listed(&names), known.trim_start_matches("one of: ")),
+                format!(
+                    "declared in loop.yaml: {}; known besides: {}",
+                    listed(&names),
+                    known.trim_start_matches("one of: ")
+                ),
             ));
         }
     };
@@ -140,7 +144,10 @@ fn only_agent(file: &mut LoopFile, name: &str) -> Result<(), EngineError> {
 /// The model of every agent. A price belongs to the model that it was declared for.
 fn with_model(file: &mut LoopFile, model: &str) -> Result<Vec<String>, EngineError> {
     if model.trim().is_empty() || model.starts_with('-') {
-        return Err(EngineError::usage(format!("`{model}` is no name of a model"), "for example --model claude-opus-5-5"));
+        return Err(EngineError::usage(
+            format!("`{model}` is no name of a model"),
+            "for example --model claude-opus-5-5",
+        ));
     }
     let scripted = file.agents.iter().find(|(_, agent)| agent.backend == BackendName::Rehearsal);
     if let Some((name, _)) = scripted {
@@ -157,7 +164,9 @@ fn with_model(file: &mut LoopFile, model: &str) -> Result<Vec<String>, EngineErr
             let mut agent = agent.clone();
             let other = agent.model.as_deref() != Some(model);
             if other && agent.price.take().is_some() {
-                notes.push(format!("the price of `{name}` was declared for another model, and does not count for {model}"));
+                notes.push(format!(
+                    "the price of `{name}` was declared for another model, and does not count for {model}"
+                ));
             }
             agent.model = Some(model.to_owned());
             (name.to_owned(), agent)

@@ -68,7 +68,14 @@ pub fn read_declaration(path: &Path) -> Result<Declaration, EngineError> {
             hint: Some("add at least one criterion with a `check`".to_owned()),
         }));
     }
-    Ok(Declaration { file, sha256: Digest::of(&bytes), notes: Vec::new(), typed: Vec::new(), text: None, northstar: None })
+    Ok(Declaration {
+        file,
+        sha256: Digest::of(&bytes),
+        notes: Vec::new(),
+        typed: Vec::new(),
+        text: None,
+        northstar: None,
+    })
 }
 
 /// What keeps the loop from succeeding, as far as it can be known before it starts.

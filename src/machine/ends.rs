@@ -29,7 +29,10 @@ impl Sitting {
     pub(super) fn begins(state: &RunState) -> Self {
         // What is over but for the last word on it is over.
         let over = u32::from(state.current.is_some() && state.state == State::BudgetCheck);
-        Self { first: state.iteration_number().saturating_add(over), spent_before: state.spent.cost_usd.unwrap_or(Exact::ZERO) }
+        Self {
+            first: state.iteration_number().saturating_add(over),
+            spent_before: state.spent.cost_usd.unwrap_or(Exact::ZERO),
+        }
     }
 }
 

@@ -37,9 +37,7 @@ pub fn decide(state: &RunState, class: FailureClass, facts: &FailureFacts) -> Af
         FailureClass::SpendLimit => AfterFailure::Stop(Signal::SpendLimit),
         FailureClass::Auth => AfterFailure::Stop(gone),
         FailureClass::RateLimited | FailureClass::Overloaded => retry.unwrap_or(AfterFailure::Stop(Signal::RateLimit)),
-        FailureClass::Transient | FailureClass::Crashed => {
-            retry.unwrap_or(AfterFailure::Stop(gone))
-        }
+        FailureClass::Transient | FailureClass::Crashed => retry.unwrap_or(AfterFailure::Stop(gone)),
         FailureClass::TooLarge if state.call.as_ref().is_some_and(handover::may_go_on) => AfterFailure::HandOver,
         FailureClass::TooLarge | FailureClass::Fatal => AfterFailure::GiveUp,
         FailureClass::PrefixMismatch | FailureClass::Cancelled => AfterFailure::Retry { after_ms: 0 },

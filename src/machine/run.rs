@@ -18,7 +18,8 @@ use super::call::{CallState, CallSummary, LeftOver, MAX_DENIED, MAX_DENIED_IN_A_
 use super::ends::Sitting;
 use super::event::{
     BackpressureSeen, BudgetCut, Event, FIRST_WITH_CONTINUATIONS, FIRST_WITH_PARKING, FIRST_WITH_RECOVERY,
-    FIRST_WITH_REPLAYS, MachineSlept, MemoryFound, NorthstarRead, Phase, Probe, ProbeResult, RateLeft, RunHalted, RunStarted,
+    FIRST_WITH_REPLAYS, MachineSlept, MemoryFound, NorthstarRead, Phase, Probe, ProbeResult, RateLeft, RunHalted,
+    RunStarted,
 };
 use super::iteration::{Iteration, call_key};
 use super::ledger::Ledger;
@@ -418,6 +419,14 @@ impl RunState {
         let compaction = newly.and_then(|point| learnings::compaction_log(&header, &entries, spec, point));
         let document = learnings::render_document(&header, &entries, spec, compacted_before);
         Learnt { document, compacted_before, shrunk: Shrunk { compaction, shortened: None } }
+    }
+
+    /// Takes an entry into what AGENTS.md holds of this run.
+    pub(super) fn remember(&mut self, entry: &learnings::Entry) {
+        if !self.began_before_replays() {
+            let (spec, header, most) = (self.spec(), self.learnings_header(), self.playbook().learnings_bytes(self));
+            self.memory.push(entry, &header, spec, most);
+        }
     }
 
     /// The run's section of AGENTS.md as it must stand now.

@@ -24,7 +24,9 @@ fn sixty() -> Case {
         })
         .collect();
     let text = serde_json::to_string_pretty(&json!({"project": "large", "userStories": items})).unwrap();
-    let mut case = Case::prd(&[]).file("prd.json", &text).declare("budget", json!({"max_iterations": 80, "max_total_tool_calls": 2000}));
+    let mut case = Case::prd(&[])
+        .file("prd.json", &text)
+        .declare("budget", json!({"max_iterations": 80, "max_total_tool_calls": 2000}));
     for number in 1..=ITEMS {
         let (id, file) = (format!("US-{number:03}"), format!("f{number}.txt"));
         let mut told = report(None);
@@ -56,5 +58,4 @@ fn the_sixtieth_author_is_told_no_more_than_a_few_pages() {
     assert!(last.contains("item `US-059` passes") && last.contains("Older iterations"), "{last}");
     let (lines, bytes) = (ran.text("AGENTS.md").lines().count(), ran.text("AGENTS.md").len());
     assert!(lines <= 150 && bytes <= 6_000, "{lines} lines, {bytes} bytes");
-    println!("prompts {sizes:?}; AGENTS.md {lines} lines, {bytes} bytes");
 }

@@ -48,6 +48,8 @@ fn an_unknown_item_starts_nothing_and_lists_what_there_is() {
     let ran = run(Case::prd(&["A", "B"]), &["--item", "US-9"]).expect(64);
     assert!(ran.ended.stderr.contains("no item `US-9`") && ran.ended.stderr.contains("A, B"), "{}", ran.ended.stderr);
     assert!(!ran.bench.state.join("runs").exists());
+    let ran = Case::prd(&["A"]).set("only", json!(["US-9"])).run().ends(3).is("EXIT_NEED_INFO", "NULL_INPUT");
+    assert!(ran.detail().contains("`prd.only` names `US-9`"), "{}", ran.detail());
     let ran = run(Case::micro(), &["--item", "A"]).expect(64);
     assert!(ran.ended.stderr.contains("for the prd playbook"), "{}", ran.ended.stderr);
 }
@@ -65,7 +67,10 @@ fn two_agents() -> Case {
 fn one_agent_does_all_the_work() {
     let ran = run(two_agents(), &["--agent", "model"]).converged();
     let started = started(&ran);
-    assert_eq!((started["declaration"]["roles"].clone(), started["typed"].clone()), (json!({}), json!(["--agent model"])));
+    assert_eq!(
+        (started["declaration"]["roles"].clone(), started["typed"].clone()),
+        (json!({}), json!(["--agent model"]))
+    );
     assert_eq!(ran.called(), ["author A", "critic A"]);
 }
 
@@ -73,7 +78,10 @@ fn one_agent_does_all_the_work() {
 fn an_unknown_agent_lists_the_declared_and_the_known_ones() {
     let ran = run(two_agents(), &["--agent", "modle"]).expect(64);
     let told = &ran.ended.stderr;
-    assert!(told.contains("no agent `modle`") && told.contains("dud") && told.contains("model") && told.contains("claude"), "{told}");
+    assert!(
+        told.contains("no agent `modle`") && told.contains("dud") && told.contains("model") && told.contains("claude"),
+        "{told}"
+    );
 }
 
 #[test]

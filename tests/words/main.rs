@@ -24,7 +24,20 @@ type Words = &'static [&'static str];
 const CALLS: &[(&str, &[Words])] = &[
     ("demo", &[&["demo", "@"], &["demo", "--speed", "@"], &["demo", "micro", "--into", "@"]]),
     ("init", &[&["init"], &["init", "--from", "@"], &["init", "--agent", "@"], &["init", "--template", "@"]]),
-    ("run", &[&["run"], &["run", "--file", "@"], &["run", "--record", "@"], &["run", "--json"], &["run", "--item", "@"], &["run", "--agent", "@"], &["run", "--model", "@"], &["run", "--until", "@"], &["run", "--@"]]),
+    (
+        "run",
+        &[
+            &["run"],
+            &["run", "--file", "@"],
+            &["run", "--record", "@"],
+            &["run", "--json"],
+            &["run", "--item", "@"],
+            &["run", "--agent", "@"],
+            &["run", "--model", "@"],
+            &["run", "--until", "@"],
+            &["run", "--@"],
+        ],
+    ),
     ("resume", &[&["resume"], &["resume", "@"], &["resume", "--json"]]),
     ("stop", &[&["stop"], &["stop", "@"]]),
     ("attach", &[&["attach"], &["attach", "@"]]),

@@ -181,8 +181,16 @@ pub(super) fn message(profile: ProgramProfile, fault: ProgramFault, exit: Exit, 
 }
 
 /// Lines that close an outburst and say nothing about it.
-const NOISE: [&str; 8] =
-    ["at ", "node.js v", "npm error a complete log", "npm err! a complete log", "note: ", "file \"", "goroutine ", "exit status "];
+const NOISE: [&str; 8] = [
+    "at ",
+    "node.js v",
+    "npm error a complete log",
+    "npm err! a complete log",
+    "note: ",
+    "file \"",
+    "goroutine ",
+    "exit status ",
+];
 
 /// The last line that names the trouble: no frame of a stack, no closing words of a runner. Else the last one.
 pub(super) fn last_line(words: &str) -> &str {

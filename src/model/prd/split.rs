@@ -160,7 +160,10 @@ mod tests {
         let file = r#"[{"id": 3, "title": "t", "done": false}, {"id": 4, "title": "u", "done": false}]"#;
         let prd = Prd::read(file.as_bytes()).unwrap();
         let (text, ids) = prd.with_split("3", &prd.split_draft("3").unwrap()).unwrap();
-        assert_eq!((ids.as_slice(), Prd::read(text.as_bytes()).unwrap().items().len()), (["3a".into(), "3b".into()].as_slice(), 3));
+        assert_eq!(
+            (ids.as_slice(), Prd::read(text.as_bytes()).unwrap().items().len()),
+            (["3a".into(), "3b".into()].as_slice(), 3)
+        );
         assert!(text.starts_with(r#"[{"id": 3, "title": "t", "done": false, "splitInto": ["3a","3b"]},"#), "{text}");
     }
 
@@ -188,10 +191,15 @@ mod tests {
     #[test]
     fn an_item_is_work_while_a_part_is_missing() {
         let file = |parts: &str| {
-            format!(r#"[{{"id": "A", "title": "t", "passes": false, "splitInto": {parts}}}, {{"id": "B", "title": "u", "passes": false}}]"#)
+            format!(
+                r#"[{{"id": "A", "title": "t", "passes": false, "splitInto": {parts}}}, {{"id": "B", "title": "u", "passes": false}}]"#
+            )
         };
         let count = |parts: &str| Prd::read(file(parts).as_bytes()).unwrap().items().len();
-        assert_eq!((count("[\"B\"]"), count("[\"B\", \"C\"]"), count("[\"A\"]"), count("[]"), count("true")), (1, 2, 2, 2, 2));
+        assert_eq!(
+            (count("[\"B\"]"), count("[\"B\", \"C\"]"), count("[\"A\"]"), count("[]"), count("true")),
+            (1, 2, 2, 2, 2)
+        );
         let circle = r#"[{"id": "A", "title": "t", "passes": false, "splitInto": ["B"]}, {"id": "B", "title": "u", "passes": false, "splitInto": ["A"]}]"#;
         assert_eq!(Prd::read(circle.as_bytes()).unwrap().items().len(), 2);
     }
