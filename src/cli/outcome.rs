@@ -43,6 +43,17 @@ pub fn asked(state: &RunState) -> Vec<String> {
     lines
 }
 
+/// What waits for a person after its attempts, with the commands that go on with it.
+pub fn parked(state: &RunState) -> Vec<String> {
+    let told = |stuck: &Stuck| {
+        let lines = stuck.lines().into_iter().enumerate();
+        let moved =
+            lines.map(|(index, line)| format!("{}{}", if index == 0 { "  " } else { "    " }, text::safe(&line)));
+        moved.collect::<Vec<_>>()
+    };
+    stuck(state).iter().flat_map(told).collect()
+}
+
 /// What is to be known of the checks themselves.
 pub fn judges(state: &RunState) -> Vec<String> {
     if state.began_before_replays() {
@@ -81,7 +92,7 @@ pub fn summary(state: &RunState) -> Vec<String> {
             lines.push(format!("  unmet: {} ({})", text::safe(&finding.criterion), text::safe(&finding.why)));
         }
     }
-    lines.extend(stuck(state).iter().flat_map(Stuck::lines).map(|line| format!("  {}", text::safe(&line))));
+    lines.extend(parked(state));
     if let Some(shown) = guards::shown(state).filter(|_| !state.began_before_replays()) {
         lines.push(format!("  proven: {}", text::safe(shown)));
         lines.push(format!("  not proven: {}", guards::DOES_NOT_PROVE));

@@ -12,7 +12,6 @@ use crate::journal::RunLock;
 use crate::machine::operator::Pause;
 use crate::machine::run::RunState;
 use crate::model::ids::Role;
-use crate::playbook::passes::stuck::{Stuck, stuck};
 
 use super::{Outcome, outcome, select, text};
 
@@ -46,8 +45,7 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
         (None, None) => text::line(format!("  interrupted in {}; `nightloop resume` continues there", doing(&state))),
     }
     if state.halt.is_none() {
-        let parked = stuck(&state);
-        parked.iter().flat_map(Stuck::lines).for_each(|line| text::line(format!("  {}", text::safe(&line))));
+        outcome::parked(&state).into_iter().for_each(text::line);
     }
     for decision in state.operator.open() {
         let gist = text::safe(decision.request.gist().lines().next().unwrap_or_default());

@@ -279,6 +279,18 @@ mod tests {
     }
 
     #[test]
+    fn the_time_to_stop_stands_in_the_header_while_the_run_goes_on() {
+        use crate::model::loop_file::EndTime;
+        let theme = Theme::plain();
+        let mut run = Sample::demo().after(40);
+        run.end = Some(EndTime { at: "6:30".parse().unwrap(), moment: "2026-11-20T05:30:00Z".into() });
+        assert!(head(120, &scene(&run, &theme), OVERVIEW).contains("until 06:30"));
+        let mut ended = Sample::demo().ended();
+        ended.end = run.end;
+        assert!(!head(120, &scene(&ended, &theme), OVERVIEW).contains("until"));
+    }
+
+    #[test]
     fn a_lost_link_and_a_replay_are_marked() {
         let theme = Theme::plain();
         let run = Sample::demo().after(40);

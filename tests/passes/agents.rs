@@ -141,7 +141,7 @@ fn verdicts_of_a_critic_are_not_believed_either() {
 fn a_critic_that_flips_what_it_finds_wanting_flips_nothing() {
     let wanting = critique("UNVERIFIED", false, json!([concern("HIGH", "It is not there.")]));
     let ran = meddling_critic(FLIP_ALL, &judging(wanting, "1", false, "a.txt")).waits();
-    assert_eq!(ran.asked(), [(1, "stuck".to_owned(), "A".to_owned())]);
+    assert_eq!(ran.asked(), [(1, "stuck".to_owned(), "A".to_owned()), (2, "stuck".to_owned(), "B".to_owned())]);
     assert!(ran.passing().is_empty() && ran.flipped().is_empty(), "{}", ran.text("prd.json"));
 }
 

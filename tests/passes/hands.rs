@@ -120,7 +120,7 @@ fn a_file_of_items_in_a_folder_is_out_of_reach_too() {
 #[test]
 fn a_verdict_set_between_two_iterations_is_a_persons_word() {
     // A run that waits for a person is between two iterations.
-    let ran = Case::prd(&["A", "B"]).failing("A", 3).run().waits();
+    let ran = Case::prd(&["A", "B"]).failing("A", 3).set("park_and_continue", json!(false)).run().waits();
     edit(&ran.bench, |prd| items(prd)[0]["passes"] = json!(true));
     ran.put("a.txt", "A\n");
     let ran = ran.answer("d1", "retry").resume().converged();

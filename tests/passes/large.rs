@@ -58,5 +58,4 @@ fn the_sixtieth_author_is_told_no_more_than_a_few_pages() {
     assert!(last.contains("item `US-059` passes") && last.contains("Older iterations"), "{last}");
     let (lines, bytes) = (ran.text("AGENTS.md").lines().count(), ran.text("AGENTS.md").len());
     assert!(lines <= 150 && bytes <= 6_000, "{lines} lines, {bytes} bytes");
-    println!("prompts {sizes:?}; AGENTS.md {lines} lines, {bytes} bytes");
 }

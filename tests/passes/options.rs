@@ -48,6 +48,8 @@ fn an_unknown_item_starts_nothing_and_lists_what_there_is() {
     let ran = run(Case::prd(&["A", "B"]), &["--item", "US-9"]).expect(64);
     assert!(ran.ended.stderr.contains("no item `US-9`") && ran.ended.stderr.contains("A, B"), "{}", ran.ended.stderr);
     assert!(!ran.bench.state.join("runs").exists());
+    let ran = Case::prd(&["A"]).set("only", json!(["US-9"])).run().ends(3).is("EXIT_NEED_INFO", "NULL_INPUT");
+    assert!(ran.detail().contains("`prd.only` names `US-9`"), "{}", ran.detail());
     let ran = run(Case::micro(), &["--item", "A"]).expect(64);
     assert!(ran.ended.stderr.contains("for the prd playbook"), "{}", ran.ended.stderr);
 }

@@ -161,16 +161,19 @@ fn the_morning_says_what_is_parked_why_and_how_to_go_on() {
     let status = ran.bench.nightloop(&["status"]).expect(0).stdout;
     for told in [&ran.ended.stdout, &status] {
         for (item, command) in [("A", "nightloop retry A --hint '…'"), ("C", "nightloop retry C --hint '…'")] {
-            let parked =
-                format!("  parked: {item} Item {item} (3 attempts)\n    last: not passed: item {item} (exit 1)\n");
+            let parked = format!(
+                "  parked: {item} Item {item} (3 attempts)\n    last: not passed: check of item {item} (exit 1, poor)\n"
+            );
             assert!(told.contains(&parked), "{parked}\n{told}");
             assert!(told.contains(&format!("    next: {command}\n")), "{told}");
         }
-        assert!(told.contains("    it printed: poor\n"), "the last line of the last check: {told}");
     }
     assert!(ran.detail().contains("A") && ran.detail().contains("1 more"), "{}", ran.detail());
     let brief = ran.text("evidence/loop/inbox.md");
-    assert!(brief.contains("It printed: poor\nTry it again: `nightloop retry C --hint '…'`\n"), "{brief}");
+    assert!(
+        brief.contains("(exit 1, poor)") && brief.contains("\nTry it again: `nightloop retry C --hint '…'`\n"),
+        "{brief}"
+    );
     let inbox = ran.bench.nightloop(&["inbox"]).expect(0).stdout;
     assert!(inbox.contains("or: nightloop retry A --hint"), "{inbox}");
 }

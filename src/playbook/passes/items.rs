@@ -37,6 +37,10 @@ pub fn not_ready(run: &RunState) -> Option<RunHalted> {
             "no check is declared: give acceptance_criteria one command that shows whether the project is sound".into(),
         );
     }
+    let named = &run.loop_file().prd().only;
+    if let Some(unknown) = named.iter().find(|id| prd.item(id).is_none()).filter(|_| has_items) {
+        return stop(format!("`prd.only` names `{unknown}`, and {file} has no such item"));
+    }
     if has_items && counted(run).all(|item| item.passes) {
         return stop(format!(
             "every item of {file} says that it passes already: set `passes` to false for what is to be done"

@@ -33,9 +33,9 @@ impl Stuck {
         let tries = if self.attempts == 1 { "1 attempt".to_owned() } else { format!("{} attempts", self.attempts) };
         let name = self.item.as_ref().map_or_else(String::new, |item| format!(" {item} {}", self.title));
         let mut lines = vec![format!("parked:{} ({tries})", name.trim_end())];
-        lines.push(format!("  last: {}", self.problem));
-        lines.extend(self.output.iter().map(|line| format!("  it printed: {line}")));
-        lines.push(format!("  next: {}", self.command()));
+        lines.push(format!("last: {}", self.problem));
+        lines.extend(self.output.iter().map(|line| format!("it printed: {line}")));
+        lines.push(format!("next: {}", self.command()));
         lines
     }
 
@@ -67,6 +67,7 @@ pub fn stuck(run: &RunState) -> Vec<Stuck> {
         let title = item.and_then(|item| run.passes().prd.item(item)).map(|item| item.title.clone());
         let last = run.iterations().find(|done| done.number() == iteration);
         let failed = last.map(|done| measure::failed_checks(run, done)).unwrap_or_default();
+        // What the problem says already is not said twice.
         let printed = failed.iter().rev().find_map(|(_, result)| result.and_then(|result| result.last_line.as_deref()));
         Stuck {
             decision,
@@ -74,7 +75,9 @@ pub fn stuck(run: &RunState) -> Vec<Stuck> {
             title: title.unwrap_or_default(),
             attempts: run.passes().of(item).filter(|pass| pass.by == By::Author).count(),
             problem: flatten(problem),
-            output: printed.map(|line| flatten(line).chars().take(MOST_OUTPUT).collect()),
+            output: printed
+                .map(|line| flatten(line).chars().take(MOST_OUTPUT).collect())
+                .filter(|line: &String| !problem.contains(line.as_str())),
         }
     })
     .collect()
