@@ -77,10 +77,6 @@ pub const FIRST_WITH_COUNTED_TRIES: u32 = 9;
 /// ([`RunState::began_before_parking`](super::run::RunState::began_before_parking)).
 pub const FIRST_WITH_PARKING: u32 = 9;
 
-/// From this version on the plan of each epic is reviewed like the first one, has its own attempts at checks, and what
-/// was built is looked at as a whole before it is closed.
-pub const FIRST_WITH_REVIEWS: u32 = 9;
-
 /// Whose word an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
