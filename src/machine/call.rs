@@ -3,6 +3,7 @@
 //! Not here: sending, waiting, running tools. [`CallState::next`] says what comes next from the state
 //! alone, so that a conversation interrupted anywhere goes on from the same message.
 
+mod refused;
 mod talk;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,7 @@ use super::event::{
     ToolFinished, ToolOutcomeKind, ToolUse, Usage,
 };
 
+pub use refused::Refused;
 pub use talk::{LeftOver, Recent, Talk};
 
 /// Asked this often for a missing report, or for anything at all, then the agent's part is over.
@@ -31,12 +33,6 @@ const MAX_CONTINUATIONS: u32 = 10;
 const MAX_MALFORMED: u32 = 3;
 /// The same failing call with the same result this often in a row is no progress.
 const MAX_SAME: u32 = 4;
-/// A report of an author or a critic that cannot be taken is asked for again once; other structured reports, which
-/// guardrails look at more closely, this often.
-const RE_ASKS: u32 = 3;
-
-/// The reason why a report was not taken, as far as it is repeated.
-const MAX_WHY: usize = 300;
 
 /// Calls denied in a row, then somebody has to look.
 pub const MAX_DENIED_IN_A_ROW: u32 = 3;
@@ -131,50 +127,6 @@ pub struct CallState {
     repeats_id: bool,
     same: u32,
     last_outcome: Option<(String, Digest, Digest)>,
-}
-
-/// Reports of a call that could not be taken.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Refused {
-    /// How often it may be handed in anew; `None`: as in older journals, without end.
-    pub re_asks: Option<u32>,
-    pub times: u32,
-    /// What was wrong with the latest.
-    pub why: String,
-    /// The turn it was in: several in one reply are one.
-    turn: Option<u32>,
-}
-
-impl Refused {
-    /// For one call of this purpose.
-    pub const fn of(purpose: Purpose) -> Self {
-        let re_asks = match purpose {
-            Purpose::Author | Purpose::Critic => 1,
-            _ => RE_ASKS,
-        };
-        Self { re_asks: Some(re_asks), times: 0, why: String::new(), turn: None }
-    }
-
-    /// Has it been handed in as often as it may?
-    pub fn is_over(&self) -> bool {
-        self.re_asks.is_some_and(|re_asks| self.times > re_asks)
-    }
-
-    /// May it be handed in once more, and never again, if this one cannot be taken?
-    pub fn is_last(&self) -> bool {
-        self.re_asks.is_some_and(|re_asks| self.times + 1 == re_asks)
-    }
-
-    fn note(&mut self, turn: Option<u32>, text: &Text) {
-        if turn.is_some() && self.turn == turn {
-            return;
-        }
-        self.turn = turn;
-        self.times = self.times.saturating_add(1);
-        if let Text::Inline(text) = text {
-            self.why = text.lines().next().unwrap_or_default().chars().take(MAX_WHY).collect();
-        }
-    }
 }
 
 /// What a conversation needs next.

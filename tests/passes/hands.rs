@@ -110,11 +110,11 @@ fn a_file_of_items_in_a_folder_is_out_of_reach_too() {
     let swap = "mv plans old && mkdir plans && sed s/false/true/ old/prd.json > plans/prd.json";
     let tries = json!([{"calls": [crate::case::sh(swap)]}, {"calls": [write("a.txt", "A\n"), report(None)]}]);
     let case = Case::prd(&["A", "B"]).file("plans/prd.json", &text).set("file", json!("plans/prd.json"));
-    let ran = case.turns("author", Some("A"), None, tries).run();
-    let flipped_by_engine = ran.flipped();
+    let ran = case.turns("author", Some("A"), None, tries).run().converged();
     let read = ran.events("prd.read");
     assert!(read.iter().all(|data| data.get("by_hand").is_none()), "an author passed for a person: {read:?}");
-    assert!(flipped_by_engine.iter().all(|item| item == "A" || item == "B"));
+    let found = read.iter().find(|data| data.get("theirs").is_some()).expect("what it put there was seen");
+    assert_eq!((&found["touched"], ran.flipped()), (&json!(["A", "B"]), vec!["A".to_owned(), "B".into()]));
 }
 
 #[test]
