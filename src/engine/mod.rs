@@ -22,6 +22,7 @@ mod context;
 pub mod control;
 pub mod conversation;
 pub mod declaration;
+mod diagnosed;
 mod diff;
 mod downstream;
 pub mod driver;

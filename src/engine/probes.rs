@@ -12,17 +12,15 @@ use crate::model::digest::Digest;
 use crate::model::guard::{self, Count};
 use crate::model::learnings::flatten;
 use crate::model::loop_file::DEFAULT_CHECK_SECONDS;
-use crate::model::signature::{self, Signature};
 use crate::model::steady;
-use crate::model::tools;
 use crate::model::value::Verification;
 use crate::playbook::passes;
 use crate::tool::process::{CommandSpec, End, ProcessOutcome};
 
 use super::checks::{self, View};
-use super::clues;
 use super::confine;
 use super::context::{Context, Cutoff, Guarded};
+use super::diagnosed::{self, Diagnosed};
 use super::error::EngineError;
 use super::secrecy;
 use super::value::scripts;
@@ -296,25 +294,11 @@ fn probe_result(cx: &Context<'_>, probe: &Probe, outcome: &ProcessOutcome) -> Re
     // The interface is what is printed; progress on stderr is no part of it.
     let streams = if *probe == Probe::ApiSurface { Streams::Stdout } else { Streams::Both };
     let result = held_back(cx, probe, shown(cx, outcome, streams)?, counted(probe, outcome))?;
-    // Failures are compared only where that decides something.
-    let compared = cx.state().playbook().compares_failures();
-    let failed = outcome.end != End::Exited(0) && matches!(probe, Probe::Criterion(_) | Probe::Item(_));
-    let (mut signature, mut fix, mut missing) = (None, None, None);
-    if failed {
-        let (argv, _) = command_of(cx, probe)?;
-        let output = cx.blobs().get(&result.output)?;
-        let plain = signature::plain(&output);
-        let project = clues::find(cx.workspace());
-        if compared {
-            signature = Some(Signature::of_check(&argv, &output));
-            fix = tools::fix(&argv, &plain, &project);
-        }
-        missing = match &outcome.end {
-            End::Exited(code) => tools::missing(&argv, Some(*code), &plain, &project),
-            End::NotStarted(_) => tools::missing(&argv, None, &plain, &project),
-            _ => None,
-        };
-    }
+    let failed = outcome.end != End::Exited(0) && is_check(probe);
+    let Diagnosed { signature, fix, missing } = match failed {
+        true => diagnosed::of(cx, &command_of(cx, probe)?.0, &outcome.end, &cx.blobs().get(&result.output)?),
+        false => Diagnosed::default(),
+    };
     let complaints = (outcome.end != End::Exited(0) && is_check(probe)).then(|| guard::complaints(&both(outcome)));
     let steady_sha256 = matches!(probe, Probe::Criterion(_)).then(|| steady::digest(&outcome.stdout.bytes));
     Ok(ProbeResult { signature, fix, missing, count: counted(probe, outcome), complaints, steady_sha256, ..result })

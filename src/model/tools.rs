@@ -20,7 +20,8 @@ pub fn class_of(argv: &[String], output: &str) -> Class {
     let table = table::table();
     let text = said(output);
     let told = table.classes.first(&text);
-    told.or_else(|| by_command(argv)).unwrap_or(Class::Unknown)
+    // A tool that is not there has found nothing.
+    told.or_else(|| by_command(argv).filter(|_| !absent::is_told(output))).unwrap_or(Class::Unknown)
 }
 
 /// The class of a concern, in its words.

@@ -33,52 +33,55 @@ const TINKERS: &str = "echo \"# again\" >> app.py";
 #[test]
 fn a_name_that_nothing_imports_goes_to_the_import_fixer() {
     let mends = "printf 'import os\\n%s\\n' \"$(cat app.py)\" > app.new && mv app.new app.py";
-    let case = programs(&json!([PYTHON, "app.py"]), TINKERS, mends).file("app.py", "print(os.getcwd())\n");
+    let case = programs(&json!([PYTHON, "check.py"]), TINKERS, mends)
+        .file("check.py", "import app\n\nassert app.here()\n")
+        .file("app.py", "def here():\n    return os.getcwd()\n");
     let ran = case.run().converged();
     assert_eq!(ran.routes(), ["LOOP", "DETOUR import-fixer", "CONTINUE"]);
     assert!(ran.text("app.py").starts_with("import os\n"));
 }
 
-const CARGO: &str = "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";
+const FORMATTER: &str = "/usr/bin/gofmt";
 
-fn unformatted(check: &Value) -> Case {
-    programs(check, "echo '// again' >> src/lib.rs", "touch fixer-was-called")
-        .file("Cargo.toml", CARGO)
-        .file("src/lib.rs", "pub fn one( )->u32{1}\n")
+/// A Go project whose author never formats; `None` where there is no gofmt, which is said.
+fn unformatted(check: &str) -> Option<Case> {
+    if !std::path::Path::new(FORMATTER).exists() {
+        eprintln!("skipped: {FORMATTER} is not there");
+        return None;
+    }
+    let case = programs(&json!(["sh", "-c", check]), "echo '// again' >> a.go", "touch fixer-was-called");
+    Some(case.file("go.mod", "module example.org/app\n").file("a.go", "package app\n\nfunc  F( ) {}\n"))
 }
+
+const LISTS: &str = "found=$(gofmt -l .); echo \"$found\"; test -z \"$found\"";
 
 /// No agent is paid for what the tool does by itself.
 #[test]
 fn a_formatter_mends_what_it_complains_of() {
-    for check in [json!(["cargo", "fmt", "--check"]), json!(["sh", "-c", "cargo fmt --check || exit 1"])] {
-        let ran = unformatted(&check).run().converged();
-        assert_eq!(ran.routes(), ["LOOP", "DETOUR cargo-fmt", "CONTINUE"]);
-        assert!(ran.text("src/lib.rs").starts_with("pub fn one() -> u32 {\n"));
-        assert!(!ran.bench.workspace.join("fixer-was-called").exists());
-        let detour = ran.events("probe.started").into_iter().find(|data| data["phase"] == "detour").unwrap();
-        assert_eq!(detour["argv"], json!(["cargo", "fmt"]));
-    }
+    let Some(case) = unformatted(LISTS) else { return };
+    let ran = case.run().converged();
+    assert_eq!(ran.routes(), ["LOOP", "DETOUR gofmt", "CONTINUE"]);
+    assert!(ran.text("a.go").contains("func F() {}\n"), "{}", ran.text("a.go"));
+    assert!(!ran.bench.workspace.join("fixer-was-called").exists());
+    let detour = ran.events("probe.started").into_iter().find(|data| data["phase"] == "detour").unwrap();
+    assert_eq!(detour["argv"], json!(["gofmt", "-w", "."]));
 }
 
-/// Its own fix once; if that did not help, somebody has to look.
+/// Its own fix once; if that did not help, the agent of the catalogue has a look.
 #[test]
 fn a_fix_that_does_not_help_is_not_repeated() {
-    let check = json!(["sh", "-c", "cargo fmt --check; test -f fixer-was-called && exec cargo fmt --check; exit 1"]);
-    let case = unformatted(&check).set("flow", json!("build")).file("rustfmt.toml", "disable_all_formatting = false\n");
-    // Whoever formats is undone by the next check of the author, so that the failure stays the same.
-    let author = "printf 'pub fn one( )->u32{1}\\n' > src/lib.rs; date +%s%N > now";
-    let mut agents = case.declared["agents"].clone();
-    agents["hand"] = program(author, &report(None));
-    let ran = case.declare("agents", agents).run();
-    assert_eq!(ran.routes()[..2], ["LOOP", "DETOUR cargo-fmt"]);
-    assert!(ran.routes().iter().filter(|route| *route == "DETOUR cargo-fmt").count() == 1, "{:?}", ran.routes());
+    let Some(case) = unformatted("echo a.go; exit 1") else { return };
+    let routes = case.set("flow", json!("build")).run().routes();
+    assert!(routes.contains(&"DETOUR auto-linter".to_owned()), "{routes:?}");
+    assert_eq!(routes.iter().filter(|route| *route == "DETOUR gofmt").count(), 1, "{routes:?}");
 }
 
 /// A declared detour is what people want.
 #[test]
 fn a_declared_detour_comes_before_the_tools_own() {
-    let detours = json!([{"for": "lint_errors", "command": ["sh", "-c", "cargo fmt && touch ours"]}]);
-    let ran = unformatted(&json!(["cargo", "fmt", "--check"])).set("detours", detours).run().converged();
+    let detours = json!([{"for": "lint_errors", "command": ["sh", "-c", "gofmt -w . && touch ours"]}]);
+    let Some(case) = unformatted(LISTS) else { return };
+    let ran = case.set("detours", detours).run().converged();
     assert_eq!(ran.routes(), ["LOOP", "DETOUR auto-linter", "CONTINUE"]);
     assert!(ran.bench.workspace.join("ours").exists());
 }

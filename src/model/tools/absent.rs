@@ -35,6 +35,12 @@ pub fn missing(argv: &[String], code: Option<i32>, output: &str, project: &Clues
     Some(Missing { tool, install })
 }
 
+/// Does an output say that some program is not there?
+pub fn is_told(output: &str) -> bool {
+    let told = |line: &str| table::table().absent.iter().any(|rule| rule.line.is_match(line));
+    output.lines().any(|line| told(line.trim_end()))
+}
+
 /// The program that a line says is not there.
 fn named(argv: &[String], line: &str, not_found: bool, project: &Clues) -> Option<String> {
     table::table().absent.iter().find_map(|rule| {
