@@ -227,6 +227,8 @@ impl Story {
                 loop_sha256: Digest::of(b""),
                 budget: budget::effective(&declared.budget, declared.profile),
                 declared_text: None,
+                typed: Vec::new(),
+                end: None,
                 declaration: Box::new(declared),
                 sandbox: "none".into(),
                 overlays: true,

@@ -56,6 +56,7 @@ fn resumed() -> RunResumed {
         torn_sha256: None,
         patience: Patience::WAIT,
         raised: Vec::new(),
+        end: None,
     }
 }
 

@@ -34,9 +34,6 @@ pub struct Options {
     /// A command that exits 0 once the goal is reached. May be given several times.
     #[arg(long, value_name = "CMD", requires = "goal")]
     check: Vec<String>,
-    /// Who does the work: a name that `init --agent` knows, or the command of an agent program.
-    #[arg(long, value_name = "AGENT", requires = "goal")]
-    agent: Option<String>,
     /// Five iterations at the most; every check green.
     #[arg(long, requires = "goal", conflicts_with_all = ["strict", "security"])]
     fast: bool,
@@ -65,7 +62,7 @@ enum Kind {
 
 impl Options {
     /// The declaration that the words stand for; `None`: there is no `--goal`, so loop.yaml counts.
-    pub fn declaration(&self, here: &Path) -> Result<Option<Declaration>, EngineError> {
+    pub fn declaration(&self, here: &Path, agent: Option<&str>) -> Result<Option<Declaration>, EngineError> {
         let Some(goal) = &self.goal else { return Ok(None) };
         if is_there(here, LOOP_FILE)? {
             return Err(EngineError::usage(
@@ -78,7 +75,7 @@ impl Options {
         }
         let checks = self.check.iter().map(|check| words(check)).collect::<Result<Vec<_>, _>>()?;
         let own_northstar = is_there(here, NORTHSTAR)?;
-        let agent = self.agent_line(here)?;
+        let agent = agent_line(here, agent)?;
         let text = text(goal, &checks, &self.kind(here)?, &agent, own_northstar);
         let mut declaration = declaration::stands_for(&text)?;
         same(&declaration, &checks)?;
@@ -118,35 +115,32 @@ impl Options {
         };
         Ok(Kind::Security { scan, api })
     }
+}
 
-    /// The agent as loop.yaml declares it.
-    fn agent_line(&self, here: &Path) -> Result<String, EngineError> {
-        let line = |agent: Agent| agent.line().unwrap_or_else(|| agent::USUAL.to_owned());
-        let Some(named) = &self.agent else {
-            let has_key = std::env::var_os("ANTHROPIC_API_KEY").is_some_and(|key| !key.is_empty());
-            return match Agent::usual(has_key, |program| programs::find(program).is_ok()) {
-                Agent::Anthropic if !has_key => Err(EngineError::usage(
-                    "no agent was found: ANTHROPIC_API_KEY is not set, and no known agent program is installed",
-                    "name one: --agent claude, or --agent with the command of an agent program",
-                )),
-                found => Ok(line(found)),
-            };
+/// The agent as loop.yaml declares it.
+fn agent_line(here: &Path, named: Option<&str>) -> Result<String, EngineError> {
+    let line = |agent: Agent| agent.line().unwrap_or_else(|| agent::USUAL.to_owned());
+    let Some(named) = named else {
+        let has_key = std::env::var_os("ANTHROPIC_API_KEY").is_some_and(|key| !key.is_empty());
+        return match Agent::usual(has_key, |program| programs::find(program).is_ok()) {
+            Agent::Anthropic if !has_key => Err(EngineError::usage(
+                "no agent was found: ANTHROPIC_API_KEY is not set, and no known agent program is installed",
+                "name one: --agent claude, or --agent with the command of an agent program",
+            )),
+            found => Ok(line(found)),
         };
-        if let Ok(known) = Agent::parse(named) {
-            return Ok(line(known));
-        }
-        let argv = words(named)?;
-        let program = argv.first().map_or("", String::as_str);
-        let place = if program.contains('/') { here.join(program).display().to_string() } else { program.to_owned() };
-        programs::find(&place).map_err(|why| {
-            let known = Agent::parse("").err().unwrap_or_default();
-            EngineError::usage(
-                format!("the agent {program}: {why}"),
-                format!("{known}, or a program that is installed"),
-            )
-        })?;
-        Ok(format!("{{ backend: command, command: {} }}", listed(&argv)))
+    };
+    if let Ok(known) = Agent::parse(named) {
+        return Ok(line(known));
     }
+    let argv = words(named)?;
+    let program = argv.first().map_or("", String::as_str);
+    let place = if program.contains('/') { here.join(program).display().to_string() } else { program.to_owned() };
+    programs::find(&place).map_err(|why| {
+        let known = Agent::parse("").err().unwrap_or_default();
+        EngineError::usage(format!("the agent {program}: {why}"), format!("{known}, or a program that is installed"))
+    })?;
+    Ok(format!("{{ backend: command, command: {} }}", listed(&argv)))
 }
 
 fn is_there(here: &Path, name: &str) -> Result<bool, EngineError> {

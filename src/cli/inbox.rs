@@ -11,6 +11,7 @@ use crate::evidence::rewritten;
 use crate::journal::RunDir;
 use crate::machine::operator::{Decision, DecisionStatus};
 use crate::model::decision::{GuardFile, Request, Severity};
+use crate::playbook::passes::stuck::{Stuck, stuck};
 use crate::tool::permission::is_critical;
 
 use super::{Outcome, select, text};
@@ -49,8 +50,10 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
         text::line("nothing is waiting for you");
         return Ok(0);
     }
+    let stuck = stuck(&state);
     for decision in decisions {
-        show(decision, diff(decision).as_deref());
+        let stuck = stuck.iter().find(|stuck| stuck.decision == decision.id);
+        show(decision, diff(decision).as_deref(), stuck);
     }
     if state.operator.open().next().is_some() {
         text::line(format!("if nobody answers: {}", state.operator.patience.describe()));
@@ -83,7 +86,7 @@ const fn status(status: DecisionStatus) -> &'static str {
     }
 }
 
-fn show(decision: &Decision, diff: Option<&str>) {
+fn show(decision: &Decision, diff: Option<&str>, stuck: Option<&Stuck>) {
     text::line(format!("{} {} ({})", decision.id, decision.request.name(), status(decision.status)));
     for line in decision.request.gist().lines() {
         text::line(format!("  {}", text::safe(line)));
@@ -117,6 +120,9 @@ fn show(decision: &Decision, diff: Option<&str>) {
         }
         _ => {}
     }
+    if let Some(printed) = stuck.and_then(|stuck| stuck.output.as_ref()) {
+        text::line(format!("  it printed: {}", text::safe(printed)));
+    }
     for line in diff.unwrap_or_default().lines() {
         text::line(format!("    {}", text::safe(line)));
     }
@@ -125,6 +131,9 @@ fn show(decision: &Decision, diff: Option<&str>) {
     }
     if decision.status == DecisionStatus::Open {
         text::line(format!("  answer: nightloop answer {} {}", decision.id, how(&decision.request)));
+        if let Some(stuck) = stuck {
+            text::line(format!("  or: {}", text::safe(&stuck.command())));
+        }
         match &decision.request {
             Request::Permission { rule, .. } if is_critical(rule) => {
                 text::line("  `always` works only once here: a critical call is asked about every time");

@@ -13,6 +13,7 @@ mod headless;
 mod hold;
 mod inbox;
 mod init;
+mod item;
 mod keys;
 mod mcp;
 mod order;
@@ -31,6 +32,7 @@ mod steer;
 mod stop;
 mod text;
 mod themes;
+mod typed;
 mod undo;
 mod verify;
 mod watch;
@@ -87,6 +89,12 @@ enum Command {
     Inbox(inbox::Options),
     /// Answer a decision.
     Answer(answer::Options),
+    /// Try a stuck item again, with a hint.
+    Retry(item::Retry),
+    /// Leave a stuck item out of the run.
+    Skip(item::Skip),
+    /// Replace a stuck item by smaller ones; the old one stays in the file, linked.
+    Split(item::Split),
     /// Send a message to the next agent call.
     Steer(steer::Options),
     /// Undo what a finished iteration changed (value playbook, with a git branch of the run's own).
@@ -153,6 +161,9 @@ pub fn main() -> ExitCode {
         Command::Pause(options) => pause::main(&here, &options),
         Command::Inbox(options) => inbox::main(&here, &options),
         Command::Answer(options) => answer::main(&here, &options),
+        Command::Retry(options) => item::retry(&here, &options),
+        Command::Skip(options) => item::skip(&here, &options),
+        Command::Split(options) => item::split(&here, &options),
         Command::Steer(options) => steer::main(&here, &options),
         Command::Undo(options) => undo::main(&here, &options),
         Command::Status(options) => status::main(&here, &options),

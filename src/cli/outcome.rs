@@ -9,6 +9,7 @@ use crate::machine::integrity;
 use crate::machine::run::RunState;
 use crate::machine::words;
 use crate::model::stop::{ExitStatus, StopReason};
+use crate::playbook::passes::stuck::{Stuck, stuck};
 
 use super::text;
 
@@ -28,6 +29,30 @@ pub fn exit_code(state: &RunState) -> u8 {
     }
 }
 
+/// What the operator asked of this run beside loop.yaml, and when it is to leave off.
+pub fn asked(state: &RunState) -> Vec<String> {
+    let typed = &state.started.typed;
+    let mut lines = Vec::new();
+    if !typed.is_empty() {
+        lines.push(format!("  asked for: {}", text::safe(&typed.join(" "))));
+    }
+    if let Some(end) = state.end.as_ref().filter(|_| state.halt.is_none()) {
+        lines.push(format!("  until {} ({})", end.at, text::safe(&end.moment)));
+    }
+    lines
+}
+
+/// What waits for a person after its attempts, with the commands that go on with it.
+pub fn parked(state: &RunState) -> Vec<String> {
+    let told = |stuck: &Stuck| {
+        let lines = stuck.lines().into_iter().enumerate();
+        let moved =
+            lines.map(|(index, line)| format!("{}{}", if index == 0 { "  " } else { "    " }, text::safe(&line)));
+        moved.collect::<Vec<_>>()
+    };
+    stuck(state).iter().flat_map(told).collect()
+}
+
 /// What is to be known of the checks themselves.
 pub fn judges(state: &RunState) -> Vec<String> {
     if state.began_before_replays() {
@@ -43,6 +68,7 @@ pub fn summary(state: &RunState) -> Vec<String> {
     let Some(halted) = &state.halt else { return vec![format!("the run is in {}", state.state)] };
     let mut lines =
         vec![format!("{} ({})", halted.status, halted.stop_reason), format!("  {}", text::safe(&halted.detail))];
+    lines.extend(state.slept.iter().map(|slept| format!("  {}", text::safe(&slept.describe()))));
     let certificate = state.iterations().rev().find_map(|iteration| iteration.certificate.as_ref());
     if let Some(certificate) = certificate {
         let residual = certificate.residual.map_or_else(|| "null".to_owned(), |r| r.to_string());
@@ -56,6 +82,7 @@ pub fn summary(state: &RunState) -> Vec<String> {
             lines.push(format!("  unmet: {} ({})", text::safe(&finding.criterion), text::safe(&finding.why)));
         }
     }
+    lines.extend(parked(state));
     if let Some(shown) = guards::shown(state).filter(|_| !state.began_before_replays()) {
         lines.push(format!("  proven: {}", text::safe(shown)));
         lines.push(format!("  not proven: {}", guards::DOES_NOT_PROVE));

@@ -24,7 +24,7 @@ use crate::machine::run::RunState;
 use super::headless::{Format, Headless};
 use super::hold::{self, Ground};
 use super::watch::{self, Look, Plan};
-use super::{Outcome, auto, goal, outcome, text};
+use super::{Outcome, auto, goal, outcome, text, typed};
 
 #[derive(Debug, Default, Args)]
 pub struct Options {
@@ -52,6 +52,8 @@ pub struct Options {
     #[command(flatten)]
     goal: goal::Options,
     #[command(flatten)]
+    typed: typed::Options,
+    #[command(flatten)]
     look: Look,
 }
 
@@ -59,10 +61,13 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     // Before anything is read: what is missing would turn up as something else.
     resources::enough()?;
     // Read first: what is wrong with it is said on the plain terminal, before anything is drawn or written.
-    let declaration = match options.goal.declaration(here)? {
+    let stands_for = options.goal.declaration(here, options.typed.agent.as_deref())?;
+    let has_goal = stands_for.is_some();
+    let mut declaration = match stands_for {
         Some(stands_for) => stands_for,
         None => read_declaration(&here.join(options.file.as_deref().unwrap_or("loop.yaml")))?,
     };
+    options.typed.apply(here, &mut declaration, has_goal)?;
     let declaration = Box::new(declaration);
     let wanted = Wanted::New { workspace: here.to_owned(), declaration };
     let manner = Manner::of(options.headless, options.json, options.detach);
@@ -165,6 +170,7 @@ pub fn headless_with(
                 text::line(format!("run {} resumed in {}", state.run(), state.state));
             } else {
                 text::line(format!("run {} in {}", state.run(), opened.session.workspace.display()));
+                outcome::asked(state).into_iter().for_each(text::line);
                 state.started.warnings.iter().for_each(|warning| text::line(format!("note: {warning}")));
             }
         }

@@ -38,10 +38,14 @@ pub fn main(here: &Path, options: &Options) -> Outcome {
     let name = state.loop_file().name.clone().unwrap_or_else(|| "loop".to_owned());
     text::line(format!("run {} · {}", state.run(), text::safe(&name)));
     text::line(format!("  goal: {}", text::safe(state.loop_file().goal.as_deref().unwrap_or("(none)"))));
+    outcome::asked(&state).into_iter().for_each(text::line);
     match (&state.halt, &owner) {
         (Some(_), _) => outcome::summary(&state).into_iter().for_each(text::line),
         (None, Some(owner)) => text::line(format!("  running in {} ({owner})", doing(&state))),
         (None, None) => text::line(format!("  interrupted in {}; `nightloop resume` continues there", doing(&state))),
+    }
+    if state.halt.is_none() {
+        outcome::parked(&state).into_iter().for_each(text::line);
     }
     for decision in state.operator.open() {
         let gist = text::safe(decision.request.gist().lines().next().unwrap_or_default());
@@ -134,6 +138,8 @@ fn as_json(state: &RunState, owner: Option<&str>) -> serde_json::Value {
         "limits": state.limits,
         "usage": render::usage(state),
         "rate": state.rate,
+        "typed": state.started.typed,
+        "until": state.end,
         "resumes": state.resumes,
         "waiting": state.operator.open().map(|decision| decision.id.to_string()).collect::<Vec<_>>(),
         "paused": state.operator.pause.is_some(),

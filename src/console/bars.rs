@@ -107,6 +107,9 @@ fn segments(scene: &Scene<'_>, info: HeaderInfo) -> Vec<Segment> {
     if run.operator.stop_after_iteration.is_some() {
         add(74, "stopping after this iteration".to_owned(), Role::Warning);
     }
+    if let Some(end) = run.end.as_ref().filter(|_| run.halt.is_none()) {
+        add(65, format!("until {}", end.at), Role::Text);
+    }
     add(70, iteration(run), Role::Text);
     if let Some((text, role)) = residual(scene) {
         add(60, text, role);
@@ -273,6 +276,18 @@ mod tests {
         let narrow = head(34, &scene, info);
         assert!(narrow.contains("1 waiting") && narrow.contains("SPAWN_SUBAGENT"), "{narrow}");
         assert!(!narrow.contains("attached") && !narrow.contains("residual"), "{narrow}");
+    }
+
+    #[test]
+    fn the_time_to_stop_stands_in_the_header_while_the_run_goes_on() {
+        use crate::model::loop_file::EndTime;
+        let theme = Theme::plain();
+        let mut run = Sample::demo().after(40);
+        run.end = Some(EndTime { at: "6:30".parse().unwrap(), moment: "2026-11-20T05:30:00Z".into() });
+        assert!(head(120, &scene(&run, &theme), OVERVIEW).contains("until 06:30"));
+        let mut ended = Sample::demo().ended();
+        ended.end = run.end;
+        assert!(!head(120, &scene(&ended, &theme), OVERVIEW).contains("until"));
     }
 
     #[test]

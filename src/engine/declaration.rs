@@ -17,6 +17,8 @@ pub struct Declaration {
     pub sha256: Digest,
     /// What the operator should know before the start.
     pub notes: Vec<String>,
+    /// What the operator typed beside it; it is part of `file` already.
+    pub typed: Vec<String>,
     /// Its text, where it was not read from a file of the workspace; the run's evidence keeps it.
     pub text: Option<String>,
     /// NORTHSTAR.md for a workspace that has none; written when the run starts.
@@ -27,7 +29,7 @@ pub struct Declaration {
 pub fn stands_for(text: &str) -> Result<Declaration, EngineError> {
     let file = loop_file::parse(text, "the loop that --goal stands for").map_err(EngineError::Declaration)?;
     let (sha256, text) = (Digest::of(text.as_bytes()), Some(text.to_owned()));
-    Ok(Declaration { file, sha256, notes: Vec::new(), text, northstar: None })
+    Ok(Declaration { file, sha256, notes: Vec::new(), typed: Vec::new(), text, northstar: None })
 }
 
 /// Reads loop.yaml with its limits. Nothing is written.
@@ -66,7 +68,14 @@ pub fn read_declaration(path: &Path) -> Result<Declaration, EngineError> {
             hint: Some("add at least one criterion with a `check`".to_owned()),
         }));
     }
-    Ok(Declaration { file, sha256: Digest::of(&bytes), notes: Vec::new(), text: None, northstar: None })
+    Ok(Declaration {
+        file,
+        sha256: Digest::of(&bytes),
+        notes: Vec::new(),
+        typed: Vec::new(),
+        text: None,
+        northstar: None,
+    })
 }
 
 /// What keeps the loop from succeeding, as far as it can be known before it starts.

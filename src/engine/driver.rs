@@ -25,6 +25,7 @@ use super::backends::Agents;
 use super::calls::Calls;
 use super::command::Order;
 use super::context::Context;
+use super::ends;
 use super::error::EngineError;
 use super::evidence_files::EvidenceFiles;
 use super::hub::Hub;
@@ -51,6 +52,8 @@ pub struct Driver<'a> {
     calls: Calls,
     trees: Trees,
     evidence: EvidenceFiles,
+    /// Looks at the clock.
+    ends: ends::Watch,
     /// Since when a person is waited for, in this process.
     waiting_since: Option<Instant>,
 }
@@ -65,7 +68,9 @@ impl<'a> Driver<'a> {
     ) -> Result<Self, EngineError> {
         let rules = permit::rules(&session.state)
             .map_err(|e| EngineError::usage(e.to_string(), "rules look like `shell(cargo *)`"))?;
+        let ends = ends::Watch::begin(&session.state, signals.raiser(), ports.hub.clone());
         Ok(Self {
+            ends,
             cx: Context {
                 recorder: Recorder::new(session, ports.hub, observer),
                 signals,
@@ -114,6 +119,9 @@ impl<'a> Driver<'a> {
             self.cx.take_orders().await?;
             course::settle(&mut self.cx).await?;
             self.watch_signals().await?;
+            while let Some(slept) = self.ends.nap() {
+                self.cx.record(slept).await?;
+            }
             journal::failpoint("step");
             let todo = next::next(self.cx.state());
             if todo == Todo::Finished {

@@ -44,6 +44,8 @@ struct Job {
     run: String,
     name: String,
     settings: GitSettings,
+    /// The part of loop.yaml that they stand in.
+    section: &'static str,
     /// Never put back: the vision and the PRD are people's, and the views show the run as it is now.
     kept: Vec<String>,
     known: Option<GitFacts>,
@@ -56,6 +58,7 @@ impl Job {
             run: run.run().as_str().to_owned(),
             name: run.loop_file().name.clone().unwrap_or_else(|| "loop".to_owned()),
             settings: run.playbook().git_settings(run.loop_file()).clone(),
+            section: run.playbook().name().name(),
             kept: run.playbook().kept_files(run.loop_file()).iter().map(|file| paths::plain(file)).collect(),
             known: run.git.facts.clone(),
         }
@@ -101,7 +104,7 @@ impl Job {
             Err(trouble) => return Err(trouble),
         };
         let wanted = repository::branch_name(&self.name, &self.run);
-        repository::prepare(&git, &self.settings, &wanted, self.known.as_ref()).await
+        repository::prepare(&git, (&self.settings, self.section), &wanted, self.known.as_ref()).await
     }
 
     fn branch(&self) -> Option<&str> {

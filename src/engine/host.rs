@@ -200,7 +200,8 @@ pub fn preflight(declared: &LoopFile, attendance: Attendance) -> Result<(), Engi
 
 /// A money limit that cannot be counted is no limit.
 fn check_prices(declared: &LoopFile, agents: &Agents) -> Result<(), EngineError> {
-    if declared.budget.max_cost_usd.is_none() {
+    let stops_at_cost = declared.stop_when.as_ref().is_some_and(|when| when.cost_usd.is_some());
+    if declared.budget.max_cost_usd.is_none() && !stops_at_cost {
         return Ok(());
     }
     let uncounted = |name: &&str| match (agents.get(name), agents.program(name)) {
@@ -208,10 +209,11 @@ fn check_prices(declared: &LoopFile, agents: &Agents) -> Result<(), EngineError>
         (None, Some(program)) => !program.tells_cost(),
         (None, None) => false,
     };
+    let what = if stops_at_cost { "stop_when.cost_usd" } else { "max_cost_usd" };
     let unpriced = declared.agents.names().find(uncounted);
     match unpriced {
         Some(name) => Err(EngineError::usage(
-            format!("max_cost_usd is set, but the price of agent `{name}` is unknown"),
+            format!("{what} is set, but the price of agent `{name}` is unknown"),
             "declare `price: { input: \"…\", output: \"…\" }` (US dollars per million tokens)",
         )),
         None => Ok(()),

@@ -35,7 +35,11 @@ pub(super) async fn await_person(
     let operator = &cx.state().operator;
     // What holds the run up is what is told.
     let blocks = operator.open().find(|decision| !decision.request.is_parked());
-    let asked = blocks.or_else(|| operator.open().next()).map(describe);
+    let more = match operator.open().count().saturating_sub(1) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let asked = blocks.or_else(|| operator.open().next()).map(|decision| format!("{}{more}", describe(decision)));
     if let Some(asked) = asked.clone().filter(|_| patience.mode == Mode::Stop) {
         cx.signals.raise(Signal::DecisionNeeded, asked);
         return Ok(());

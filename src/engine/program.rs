@@ -97,8 +97,13 @@ async fn take(
     };
     let failure = Failure {
         class: agent::classify(&error),
-        message: secrecy::clean_error(cx.secrets(), &error),
+        message: named(program, &secrecy::clean_error(cx.secrets(), &error)),
         retry_after: error.retry_after(),
     };
     attempt.fail(cx, failure, owed).await
+}
+
+/// A failure says whose it is.
+fn named(program: &Program, message: &str) -> String {
+    message.replacen("the agent program ", &format!("the agent program {} ", program.name()), 1)
 }

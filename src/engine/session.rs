@@ -20,6 +20,7 @@ use crate::workspace::plain::{self, Bits, Durability};
 
 use super::claim::Claim;
 use super::declaration::Declaration;
+use super::ends;
 use super::error::EngineError;
 use super::genesis::{self, canonical_workspace, workspace_of};
 use super::judges::Judges;
@@ -253,6 +254,7 @@ impl Reopened {
             torn_sha256: recovered.torn.as_ref().map(|torn| torn.sha256),
             patience: attendance.patience(state.loop_file()),
             raised: raised(&state, raise),
+            end: ends::of(state.loop_file()),
         };
         let event = Event::from(resumed);
         legal::legal(&state, &event).map_err(|why| EngineError::usage(why, "start a new run with `nightloop run`"))?;
@@ -398,6 +400,7 @@ fn run_started(
     in_force: &InForce,
 ) -> RunStarted {
     let budget = declaration.file.budget_in_force();
+    let end = ends::of(&declaration.file);
     let clamps = budget.clamps.iter().map(|c| format!("{} {} was raised to {}", c.limit, c.requested, c.used));
     let warnings = clamps.chain(in_force.warnings.iter().cloned()).chain(declaration.notes).collect();
     RunStarted {
@@ -408,6 +411,8 @@ fn run_started(
         loop_sha256: declaration.sha256,
         declaration: Box::new(declaration.file),
         declared_text: declaration.text,
+        typed: declaration.typed,
+        end,
         budget,
         sandbox: in_force.level.name.clone(),
         overlays: false,

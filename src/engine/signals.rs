@@ -134,9 +134,13 @@ pub async fn wait_for(mut receiver: watch::Receiver<Option<Seen>>, counts: impl 
 
 fn raise(sender: &watch::Sender<Option<Seen>>, signal: Signal, detail: String) {
     sender.send_if_modified(|seen| {
-        // To be told to go outweighs a stop that may wait for a claim to be settled.
-        let goes = |signal| matches!(signal, Signal::UserInterrupt | Signal::Terminated);
-        let news = seen.as_ref().is_none_or(|(earlier, _)| goes(signal) && !goes(*earlier));
+        // To be told to go outweighs a stop that may wait for a claim to be settled; what was asked for beforehand may
+        // wait for more, and is outweighed by everything.
+        let weight = |signal: Signal| match signal {
+            Signal::UserInterrupt | Signal::Terminated => 2,
+            other => u8::from(!other.is_as_asked()),
+        };
+        let news = seen.as_ref().is_none_or(|(earlier, _)| weight(signal) > weight(*earlier));
         if news {
             *seen = Some((signal, detail));
         }

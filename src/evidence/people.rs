@@ -8,6 +8,8 @@ use crate::machine::run::RunState;
 use crate::model::decision::{Request, Severity, VisionIssue};
 use crate::model::learnings::flatten;
 
+use crate::playbook::passes::stuck::stuck;
+
 use super::rewritten;
 
 /// Everything between the run and people; `None` where they had nothing to do with each other.
@@ -97,6 +99,7 @@ pub fn inbox(state: &RunState, blobs: &Blobs) -> Result<Option<String>, JournalE
         state.state,
         state.operator.patience.describe()
     );
+    let stuck = if state.began_before_parking() { Vec::new() } else { stuck(state) };
     for decision in open {
         text.push_str(&format!("\n## {} {}\n\n", decision.id, decision.request.name()));
         for line in asked(&decision.request) {
@@ -109,6 +112,10 @@ pub fn inbox(state: &RunState, blobs: &Blobs) -> Result<Option<String>, JournalE
         if let Some(diff) = rewritten::of_request(&decision.request, blobs)?.filter(|_| !state.began_before_recovery())
         {
             text.push_str(&as_code(&diff));
+        }
+        if let Some(stuck) = stuck.iter().find(|stuck| stuck.decision == decision.id) {
+            text.extend(stuck.output.iter().map(|line| format!("It printed: {line}\n")));
+            text.push_str(&format!("Try it again: `{}`\n", stuck.command()));
         }
         text.push_str(&format!("Answer: `nightloop answer {} …` (`nightloop inbox` says how)\n", decision.id));
     }

@@ -375,7 +375,9 @@ pub fn next_actions(halted: &RunHalted) -> Vec<&'static str> {
         StopReason::BackpressureSignal if halted.signal == Some(Signal::DecisionNeeded) => {
             vec!["`nightloop inbox` shows what waits; `nightloop answer`, then `nightloop resume`."]
         }
-        StopReason::BackpressureSignal if halted.signal == Some(Signal::AfterIteration) => {
+        StopReason::BackpressureSignal
+            if halted.signal.is_some_and(|signal| signal == Signal::AfterIteration || signal.is_as_asked()) =>
+        {
             vec!["`nightloop resume` goes on."]
         }
         StopReason::HumanQuit => vec!["You ended it. Change what made you, and start a new run."],

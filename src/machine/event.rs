@@ -37,7 +37,7 @@ pub use work::WorkEvent;
 pub(crate) use work::work_event;
 
 /// Journals written by a newer reducer are not resumed.
-pub const REDUCER_VERSION: u32 = 8;
+pub const REDUCER_VERSION: u32 = 9;
 
 /// From this version on a run is judged by the rules that stand in the code without a condition. One that began before
 /// is judged by the rules it began with ([`RunState::began_before_replays`](super::run::RunState::began_before_replays)).
@@ -51,6 +51,11 @@ pub const FIRST_WITH_RECOVERY: u32 = 7;
 /// From this version on what a limit cuts is gone on with: a step before the first iteration is begun again, an iteration
 /// keeps a share for the look at its value, and an end by a limit says which limit.
 pub const FIRST_WITH_CONTINUATIONS: u32 = 7;
+
+/// From this version on a stuck item is parked while the others go on, unless loop.yaml says otherwise, and what ends a
+/// pass is told in words of its own. One that began before goes on as it began
+/// ([`RunState::began_before_parking`](super::run::RunState::began_before_parking)).
+pub const FIRST_WITH_PARKING: u32 = 9;
 
 /// Whose word an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,6 +9,7 @@
 use crate::model::decision::{MAX_DECISIONS, Mode, Request};
 use crate::model::failure::{FailureClass, FailureFacts, delay};
 
+use super::call::CallState;
 use super::event::{AfterFailure, BackpressureSeen, CallEvent, DecisionAsked, Event, LlmFailed, Signal};
 use super::handover;
 use super::run::RunState;
@@ -29,14 +30,14 @@ pub fn decide(state: &RunState, class: FailureClass, facts: &FailureFacts) -> Af
         facts.retry_after_ms
     };
     let retry = wait.filter(|wait| *wait < facts.left_ms).map(|after_ms| AfterFailure::Retry { after_ms });
+    let is_program = state.call.as_ref().is_some_and(CallState::is_program) && !state.began_before_parking();
+    let gone = if is_program { Signal::AgentFailed } else { Signal::DownstreamUnavailable };
     match class {
         FailureClass::SpendLimit if may_ask(state) => AfterFailure::Ask,
         FailureClass::SpendLimit => AfterFailure::Stop(Signal::SpendLimit),
-        FailureClass::Auth => AfterFailure::Stop(Signal::DownstreamUnavailable),
+        FailureClass::Auth => AfterFailure::Stop(gone),
         FailureClass::RateLimited | FailureClass::Overloaded => retry.unwrap_or(AfterFailure::Stop(Signal::RateLimit)),
-        FailureClass::Transient | FailureClass::Crashed => {
-            retry.unwrap_or(AfterFailure::Stop(Signal::DownstreamUnavailable))
-        }
+        FailureClass::Transient | FailureClass::Crashed => retry.unwrap_or(AfterFailure::Stop(gone)),
         FailureClass::TooLarge if state.call.as_ref().is_some_and(handover::may_go_on) => AfterFailure::HandOver,
         FailureClass::TooLarge | FailureClass::Fatal => AfterFailure::GiveUp,
         FailureClass::PrefixMismatch | FailureClass::Cancelled => AfterFailure::Retry { after_ms: 0 },

@@ -14,6 +14,7 @@ pub mod call;
 pub mod claim;
 pub mod compose;
 pub mod document;
+pub mod ends;
 pub mod entry;
 pub mod event;
 pub mod failure;

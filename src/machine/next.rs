@@ -25,7 +25,7 @@ pub fn next(state: &RunState) -> Todo {
     if claim::wants_partial(state) {
         return Todo::CollectPartial;
     }
-    if claim::must_stop(state) || state.operator.quit().is_some() {
+    if claim::stop(state).is_some() || state.operator.quit().is_some() {
         return Todo::Proceed;
     }
     if let Some(todo) = next_for_people(state) {

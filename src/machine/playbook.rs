@@ -13,7 +13,7 @@ use crate::model::certificate::Residual;
 use crate::model::decision::Request;
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
-use crate::model::learnings::{Claim, Link};
+use crate::model::learnings::{Claim, Link, OWN_BYTES};
 use crate::model::loop_file::{self, LoopFile};
 use crate::model::plan_row::Row;
 use crate::model::purpose::Purpose;
@@ -116,6 +116,14 @@ pub trait Playbook: Sync {
     fn has_steps(&self) -> bool {
         false
     }
+    /// Does one item end here, and no other has begun?
+    fn is_between_items(&self, run: &RunState) -> bool {
+        run.current.is_none()
+    }
+    /// The item that ended last, in words.
+    fn last_item(&self, run: &RunState) -> String {
+        run.done.last().map_or_else(String::new, |done| format!("iteration {}", done.number()))
+    }
     /// The number of the step that is open.
     fn open_step(&self, _run: &RunState) -> Option<u32> {
         None
@@ -212,6 +220,10 @@ pub trait Playbook: Sync {
     /// many there are.
     fn watches(&self, _run: &RunState, _path: &str) -> bool {
         false
+    }
+    /// The most that the run's block of AGENTS.md takes, in bytes.
+    fn learnings_bytes(&self, _run: &RunState) -> usize {
+        OWN_BYTES
     }
     /// What an iteration taught.
     fn learned(&self, _run: &RunState, _iteration: &Iteration) -> Learned {

@@ -9,15 +9,17 @@ use crate::model::decimal::Exact;
 use crate::model::digest::Digest;
 use crate::model::ids::RunId;
 use crate::model::learnings::{self, Shrunk, SpecVersion};
-use crate::model::loop_file::LoopFile;
+use crate::model::loop_file::{EndTime, LoopFile};
 use crate::model::northstar::{self, Metric};
 use crate::model::purpose::{self, Purpose};
 use crate::model::rung::{self, Rung};
 
 use super::call::{CallState, CallSummary, LeftOver, MAX_DENIED, MAX_DENIED_IN_A_ROW};
+use super::ends::Sitting;
 use super::event::{
-    BackpressureSeen, BudgetCut, Event, FIRST_WITH_CONTINUATIONS, FIRST_WITH_RECOVERY, FIRST_WITH_REPLAYS, MemoryFound,
-    NorthstarRead, Phase, Probe, ProbeResult, RateLeft, RunHalted, RunStarted,
+    BackpressureSeen, BudgetCut, Event, FIRST_WITH_CONTINUATIONS, FIRST_WITH_PARKING, FIRST_WITH_RECOVERY,
+    FIRST_WITH_REPLAYS, MachineSlept, MemoryFound, NorthstarRead, Phase, Probe, ProbeResult, RateLeft, RunHalted,
+    RunStarted,
 };
 use super::iteration::{Iteration, call_key};
 use super::ledger::Ledger;
@@ -110,6 +112,11 @@ pub struct RunState {
     /// Recoveries in a row without any new event.
     pub stalled_resumes: u32,
     pub halt: Option<RunHalted>,
+    /// When it is to leave off.
+    pub end: Option<EndTime>,
+    pub sitting: Sitting,
+    /// When the machine was suspended under it.
+    pub slept: Vec<MachineSlept>,
     pub operator: Operator,
     pub denials: Denials,
     pub git: GitState,
@@ -134,6 +141,7 @@ impl RunState {
             certificates: started.declaration.certificates(),
             limits: started.budget.limits.clone(),
             operator: Operator { patience: started.patience, ..Operator::default() },
+            end: started.end.clone(),
             started,
             state: State::Init,
             next_seq: 0,
@@ -165,6 +173,8 @@ impl RunState {
             resumes: 0,
             stalled_resumes: 0,
             halt: None,
+            sitting: Sitting::START,
+            slept: Vec::new(),
             denials: Denials::default(),
             git: GitState::default(),
             network: Network::default(),
@@ -273,6 +283,11 @@ impl RunState {
     /// Did it begin when a limit was the end of what it cut?
     pub fn began_before_continuations(&self) -> bool {
         self.started.reducer_version < FIRST_WITH_CONTINUATIONS
+    }
+
+    /// Did it begin when the first stuck item ended the night?
+    pub fn began_before_parking(&self) -> bool {
+        self.started.reducer_version < FIRST_WITH_PARKING
     }
 
     pub fn budget(&self) -> &Effective {
@@ -392,7 +407,7 @@ impl RunState {
         if !self.began_before_replays() {
             let mut memory = self.memory.clone();
             let header = self.learnings_header();
-            let shrunk = memory.push(entry, &header, self.spec());
+            let shrunk = memory.push(entry, &header, self.spec(), self.playbook().learnings_bytes(self));
             let document = memory.render(&header, self.spec());
             return Learnt { document, compacted_before: None, shrunk };
         }
@@ -404,6 +419,14 @@ impl RunState {
         let compaction = newly.and_then(|point| learnings::compaction_log(&header, &entries, spec, point));
         let document = learnings::render_document(&header, &entries, spec, compacted_before);
         Learnt { document, compacted_before, shrunk: Shrunk { compaction, shortened: None } }
+    }
+
+    /// Takes an entry into what AGENTS.md holds of this run.
+    pub(super) fn remember(&mut self, entry: &learnings::Entry) {
+        if !self.began_before_replays() {
+            let (spec, header, most) = (self.spec(), self.learnings_header(), self.playbook().learnings_bytes(self));
+            self.memory.push(entry, &header, spec, most);
+        }
     }
 
     /// The run's section of AGENTS.md as it must stand now.

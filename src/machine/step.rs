@@ -10,7 +10,7 @@ use crate::model::learnings::{self, SpecVersion};
 use crate::model::northstar;
 use crate::model::stop::{ExitStatus, ForbiddenState, StopReason};
 
-use super::claim::must_stop;
+use super::claim;
 use super::entry;
 use super::event::{
     BackpressureSeen, CertificateIssued, DecisionAsked, Event, GateJudged, InputRejected, NullChecked, Phase, Probe,
@@ -75,10 +75,8 @@ fn decide(state: &RunState) -> Vec<Event> {
             .into(),
         ];
     }
-    if must_stop(state)
-        && let Some(seen) = &state.backpressure
-    {
-        return vec![stopped_by(state, seen)];
+    if let Some(seen) = claim::stop(state) {
+        return vec![stopped_by(state, &seen)];
     }
     if let Some(quit) = state.operator.quit() {
         let detail = format!("{} was answered with `quit` by {}", quit.id, quit.by);
@@ -117,14 +115,10 @@ fn enter(state: &RunState, to: State, why: &str) -> Vec<Event> {
 }
 
 fn stopped_by(state: &RunState, seen: &BackpressureSeen) -> Event {
-    let detail = if seen.detail.is_empty() {
-        seen.signal.describe().to_owned()
-    } else {
-        format!("{}: {}", seen.signal.describe(), seen.detail)
-    };
+    let reason = seen.signal.reason(&seen.detail);
     RunHalted {
         signal: Some(seen.signal),
-        ..halt(state, ExitStatus::ExitBlocked, StopReason::BackpressureSignal, detail)
+        ..halt(state, ExitStatus::ExitBlocked, StopReason::BackpressureSignal, reason)
     }
     .into()
 }
@@ -376,8 +370,8 @@ fn decide_budget(state: &RunState) -> Vec<Event> {
     if kind.is_success() && !iteration.taken_back {
         return decide_claim(state, iteration, kind);
     }
-    if let Some(seen) = &state.backpressure {
-        return vec![stopped_by(state, seen)];
+    if let Some(seen) = claim::pressing(state) {
+        return vec![stopped_by(state, &seen)];
     }
     if trailing_nulls(state) >= MAX_NULL_RESIDUALS {
         let why = iteration.residual_why_null.clone().unwrap_or_default();

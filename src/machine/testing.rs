@@ -113,6 +113,8 @@ impl Sim {
             budget: declaration.budget_in_force(),
             declaration: Box::new(declaration),
             declared_text: None,
+            typed: Vec::new(),
+            end: None,
             sandbox: "none".into(),
             overlays: true,
             unaccepted: Vec::new(),

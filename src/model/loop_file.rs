@@ -11,6 +11,7 @@ mod dependency;
 mod passes;
 mod playbook;
 mod safety;
+mod stop_when;
 mod unique;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,6 +39,7 @@ pub use dependency::DependencyDecl;
 pub use passes::{Flow, ItemDecl, LOOPS_PER_ITEM, MicroSettings, PrdSettings};
 pub use playbook::Playbook;
 pub use safety::{NetworkDecl, Otherwise, PermissionsDecl, ReachDecl, SandboxDecl, SandboxMode};
+pub use stop_when::{EndTime, StopWhen, TimeOfDay};
 
 /// A declaration larger than this is refused before it is read.
 pub const MAX_BYTES: u64 = 1 << 20;
@@ -98,6 +100,9 @@ pub struct LoopFile {
     pub backpressure: Vec<DependencyDecl>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decisions: Option<DecisionsDecl>,
+    /// When the run leaves off for today; `nightloop resume` goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_when: Option<StopWhen>,
     /// For the value playbook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<super::value::ValueSettings>,
@@ -233,6 +238,10 @@ fn check(declared: &LoopFile, text: &str, file: &str) -> Result<(), Diagnostic> 
         .and_then(|()| check_sections(declared))
         .and_then(|()| check_services(declared))
         .and_then(|()| check_links(declared))
+        .and_then(|()| {
+            let checked = declared.stop_when.as_ref().map_or(Ok(()), StopWhen::check);
+            checked.map_err(|(key, message, hint)| wrong(key, message, hint))
+        })
         .and_then(|()| {
             DependencyDecl::check_all(&declared.backpressure).map_err(|(key, message, hint)| wrong(&key, message, hint))
         });

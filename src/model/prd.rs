@@ -14,6 +14,7 @@ mod merge;
 mod priority;
 mod read_when;
 mod select;
+mod split;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -79,6 +80,7 @@ impl Prd {
             .collect::<Result<Vec<_>, _>>()?;
         ids_differ(text, &items)?;
         priority::one_scale(&items)?;
+        let items = split::without_split(items);
         let heads = heads(root, &shape);
         let head = |names: &[&str]| heads.iter().rev().find_map(|members| first_text(members, names));
         Ok(Self {

@@ -17,6 +17,7 @@ mod ready;
 mod route;
 mod rows;
 pub mod state;
+pub mod stuck;
 pub mod views;
 
 use crate::machine::event::{Event, Phase, Probe, ProbeEnd, RunHalted, TreePurpose, WorkEvent};
@@ -33,6 +34,7 @@ use crate::model::decision::Request;
 use crate::model::detour::{self, Detour};
 use crate::model::digest::Digest;
 use crate::model::ids::Role;
+use crate::model::learnings::{ITEMS_BYTES, OWN_BYTES};
 use crate::model::loop_file::{self, LoopFile};
 use crate::model::plan_row::Row;
 use crate::model::prd::ReadWhen;
@@ -153,6 +155,15 @@ impl Playbook for AuthorAndCritic {
         legal::admit(run, report)
     }
 
+    fn is_between_items(&self, run: &RunState) -> bool {
+        run.current.is_none() && !items::is_at_one(run)
+    }
+
+    fn last_item(&self, run: &RunState) -> String {
+        let chosen = run.done.last().and_then(|done| run.passes().chosen_in(done.number()));
+        chosen.map_or_else(|| "a pass".to_owned(), |chosen| format!("item {}", chosen.item))
+    }
+
     /// Between two iterations they ask for themselves.
     fn may_ask(&self, run: &RunState, request: &Request) -> bool {
         matches!(request, Request::Stuck { .. } | Request::HumanAction { .. }) && state::may_ask(run)
@@ -199,6 +210,10 @@ impl Playbook for AuthorAndCritic {
     }
     fn brings_tests(&self) -> bool {
         true
+    }
+
+    fn learnings_bytes(&self, run: &RunState) -> usize {
+        if self.items && !run.began_before_parking() { ITEMS_BYTES } else { OWN_BYTES }
     }
 
     fn learned(&self, run: &RunState, iteration: &Iteration) -> Learned {

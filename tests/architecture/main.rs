@@ -236,6 +236,7 @@ const MAY_TOUCH_FILES: &[(&str, &str)] = &[
     ("engine/git/index.rs", "a private index in the temporary folder"),
     ("engine/git/place.rs", "a repository outside of the workspace that names it"),
     ("engine/resources.rs", "/proc"),
+    ("engine/ends.rs", "a clock of the tests, in debug builds alone"),
     ("engine/probes.rs", "a folder for a check's data in the private temporary folder"),
     ("engine/value/services/", "/proc; logs in the run's own folder"),
     ("cli/", "what the operator names, outside of workspaces"),

@@ -141,7 +141,7 @@ fn verdicts_of_a_critic_are_not_believed_either() {
 fn a_critic_that_flips_what_it_finds_wanting_flips_nothing() {
     let wanting = critique("UNVERIFIED", false, json!([concern("HIGH", "It is not there.")]));
     let ran = meddling_critic(FLIP_ALL, &judging(wanting, "1", false, "a.txt")).waits();
-    assert_eq!(ran.asked(), [(1, "stuck".to_owned(), "A".to_owned())]);
+    assert_eq!(ran.asked(), [(1, "stuck".to_owned(), "A".to_owned()), (2, "stuck".to_owned(), "B".to_owned())]);
     assert!(ran.passing().is_empty() && ran.flipped().is_empty(), "{}", ran.text("prd.json"));
 }
 
@@ -167,4 +167,41 @@ fn a_critic_in_its_cage_cannot_change_a_file() {
     let ran = ran.run().converged();
     assert_eq!(ran.text("a.txt"), "A\n");
     assert_eq!(json!(ran.verdicts()), json!(["VERIFIED"]));
+}
+
+/// A program in the place of the author that ends like this.
+fn dead(script: &str) -> Ran {
+    let mut case = Case::prd(&["A", "B"]).unconfined().file("tools/dead-agent", &format!("#!/bin/sh\n{script}\n"));
+    let mut agents = case.declared["agents"].clone();
+    agents["dead"] = json!({"backend": "command", "command": ["./tools/dead-agent"]});
+    case = case.declare("agents", agents).declare("roles", json!({"author": "dead"}));
+    let bench = case.written();
+    std::process::Command::new("chmod").arg("+x").arg(bench.workspace.join("tools/dead-agent")).status().unwrap();
+    Ran::of(bench, &["run", "--headless"])
+}
+
+#[test]
+fn a_dead_agent_program_is_named_with_its_exit_code_and_its_last_words() {
+    let ran = dead(
+        "cat >/dev/null\necho 'warming up' >&2\necho 'Error: cannot open the model socket' >&2\n\
+         echo '    at connect (net.js:12:3)' >&2\necho 'Node.js v22.1.0' >&2\nexit 9",
+    )
+    .ends(4);
+    let detail = ran.detail();
+    let expected = "the agent program dead-agent ended before its turn was finished: it ended with code 9; it said: Error: \
+                    cannot open the model socket";
+    assert_eq!(detail, expected);
+    assert!(!ran.ended.stdout.contains("model API"), "{}", ran.ended.stdout);
+    assert_eq!(
+        ran.report()["signal"].as_str().or(ran.events("run.halted")[0]["signal"].as_str()),
+        Some("agent_failed")
+    );
+}
+
+#[test]
+fn a_discarded_critique_says_why_a_person_has_to_look() {
+    let ran = Case::prd(&["A"]).program_critic("echo x >>a.txt", &content("a.txt")).run();
+    let routes = ran.events("route.decided");
+    assert_eq!(routes[0]["why"], "the critic changed files in the workspace: its critique is discarded");
+    assert!(!ran.ended.stdout.contains("ESCALATE:  again"), "{}", ran.ended.stdout);
 }

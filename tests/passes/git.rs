@@ -57,6 +57,7 @@ fn a_tree_with_changes_of_somebody_is_not_worked_in() {
     let bench = in_a_repository(Case::prd(&["A"]).file("mine.txt", "1\n").set("git", json!({"mode": "branch"})));
     std::fs::write(bench.workspace.join("mine.txt"), "2\n").unwrap();
     let ran = run(bench).ends(1).is("EXIT_BLOCKED", "ENVIRONMENT_MISMATCH");
+    assert!(ran.detail().contains("`prd.git.allow_dirty: true`"), "{}", ran.detail());
     assert!(ran.detail().starts_with("git: "), "{}", ran.detail());
     assert!(ran.chosen().is_empty() && ran.text("mine.txt") == "2\n");
 }

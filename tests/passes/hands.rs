@@ -83,7 +83,7 @@ fn a_verdict_set_while_an_author_works_is_kept_in_the_record() {
 #[test]
 fn a_verdict_set_between_two_iterations_is_a_persons_word() {
     // A run that waits for a person is between two iterations.
-    let ran = Case::prd(&["A", "B"]).failing("A", 3).run().waits();
+    let ran = Case::prd(&["A", "B"]).failing("A", 3).set("park_and_continue", json!(false)).run().waits();
     edit(&ran.bench, |prd| items(prd)[0]["passes"] = json!(true));
     ran.put("a.txt", "A\n");
     let ran = ran.answer("d1", "retry").resume().converged();

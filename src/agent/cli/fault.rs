@@ -163,7 +163,7 @@ pub(super) fn in_status(status: u64) -> Option<ProgramFault> {
 
 /// What happened and what to do, for an operator. `words` are the program's own.
 pub(super) fn message(profile: ProgramProfile, fault: ProgramFault, exit: Exit, finished: bool, words: &str) -> String {
-    let name = profile.name();
+    let name = if profile == ProgramProfile::Plain { "it" } else { profile.name() };
     let ended = match exit {
         Exit::Code(0) if finished => "ended with code 0 after reporting an error".to_owned(),
         Exit::Code(0) => "ended with code 0 without saying that its turn was finished".to_owned(),
@@ -178,4 +178,26 @@ pub(super) fn message(profile: ProgramProfile, fault: ProgramFault, exit: Exit, 
         _ => String::new(),
     };
     format!("{name} {ended}; {said}{advice}")
+}
+
+/// Lines that close an outburst and say nothing about it.
+const NOISE: [&str; 8] = [
+    "at ",
+    "node.js v",
+    "npm error a complete log",
+    "npm err! a complete log",
+    "note: ",
+    "file \"",
+    "goroutine ",
+    "exit status ",
+];
+
+/// The last line that names the trouble: no frame of a stack, no closing words of a runner. Else the last one.
+pub(super) fn last_line(words: &str) -> &str {
+    let lines = || words.lines().rev().map(str::trim).filter(|line| line.chars().any(char::is_alphanumeric));
+    let is_noise = |line: &str| {
+        let lower = line.to_ascii_lowercase();
+        NOISE.iter().any(|noise| lower.starts_with(noise))
+    };
+    lines().find(|line| !is_noise(line)).or_else(|| lines().next()).unwrap_or_default()
 }

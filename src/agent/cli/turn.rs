@@ -189,7 +189,12 @@ impl Turn {
         };
         let line = words.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
         // A report begins with what matters; what was just printed ends with it.
-        let said = if words == told.words { head(&line, MAX_QUOTE) } else { end(&line, MAX_QUOTE) };
+        let said = match words == told.words {
+            true => head(&line, MAX_QUOTE),
+            // Of what a crash printed, the last line that says something.
+            false if fault == ProgramFault::Crash => head(fault::last_line(words), MAX_QUOTE),
+            false => end(&line, MAX_QUOTE),
+        };
         let message = fault::message(profile, fault, exit, self.finished, said);
         CallError::Program { fault, message, retry_after: wait.filter(|_| fault == ProgramFault::RateLimit) }
     }

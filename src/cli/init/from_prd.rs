@@ -41,7 +41,7 @@ pub fn declaration(prd: &Prd, file: &str, checks: &[Inferred], agent: &str) -> S
     let comment = if is_usual { "# " } else { "" };
     text.push_str(&format!("  {comment}file: {}\n", quoted(file)));
     text.push_str(
-        "  park_and_continue: false                  # true: others go on while an item waits for a person\n\
+        "  park_and_continue: true                   # false: the run waits at the first item that needs a person\n\
          \x20 # items:                                  # what is known of single items, by their ids\n",
     );
     if let Some(item) = prd.next_item(&Default::default()) {

@@ -56,7 +56,7 @@ pub(super) fn branch_name(loop_name: &str, run: &str) -> String {
 /// Goes to the run's branch; the facts have no branch where there is none to go to.
 pub(super) async fn prepare(
     git: &Git,
-    settings: &GitSettings,
+    (settings, section): (&GitSettings, &str),
     wanted: &str,
     known: Option<&GitFacts>,
 ) -> Result<GitFacts, Trouble> {
@@ -77,7 +77,7 @@ pub(super) async fn prepare(
     }
     let found = find_foreign(git, settings).await?;
     if !settings.allow_dirty && !found.changed.is_empty() {
-        return Err(Trouble::Refused(dirty(&found.changed)));
+        return Err(Trouble::Refused(dirty(&found.changed, section)));
     }
     let original = if branch == wanted {
         git.line(&["config", "--get", &origin_key(wanted)]).await?.unwrap_or_default()
@@ -215,12 +215,12 @@ async fn find_foreign(git: &Git, settings: &GitSettings) -> Result<Found, Troubl
     Ok(found)
 }
 
-fn dirty(changed: &[String]) -> String {
+fn dirty(changed: &[String], section: &str) -> String {
     let named: Vec<&str> = changed.iter().take(NAMED).map(String::as_str).collect();
     let more = changed.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!(
-        "files of yours are changed and not committed: {}{more}; commit them first, or set `value.git.allow_dirty: true` \
+        "files of yours are changed and not committed: {}{more}; commit them first, or set `{section}.git.allow_dirty: true` \
          (then the run leaves them out)",
         named.join(", ")
     )

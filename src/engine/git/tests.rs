@@ -48,6 +48,7 @@ impl Repo {
             run: RUN.to_owned(),
             name: "Greet: people!".to_owned(),
             settings: GitSettings::default(),
+            section: "value",
             kept: ["VISION.md", "./docs//PRD.md"].into_iter().chain(VIEWS).map(paths::plain).collect(),
             known: None,
         };

@@ -11,7 +11,7 @@ use crate::model::decision::{Patience, Unaccepted};
 use crate::model::digest::Digest;
 use crate::model::ids::RunId;
 use crate::model::learnings::Link;
-use crate::model::loop_file::LoopFile;
+use crate::model::loop_file::{EndTime, LoopFile};
 use crate::model::northstar::Metric;
 use crate::model::stop::{ExitStatus, ForbiddenState, StopReason};
 
@@ -33,6 +33,7 @@ family! {
         };
         NullChecked = "null.checked", Decided;
         PlanWritten = "plan.written", Derived;
+        MachineSlept = "machine.slept", Fact;
         BackpressureSeen = "backpressure.seen", Fact;
         BudgetCut = "budget.cut", Fact;
         RunHalted = "run.halted", Decided;
@@ -44,7 +45,11 @@ impl RunEvent {
         match self {
             Self::RunStarted(started) => {
                 let goal = started.declaration.goal.as_deref().unwrap_or("no goal is declared");
-                Told::new(Run, format!("the run begins: {goal}"))
+                let typed = match started.typed.as_slice() {
+                    [] => String::new(),
+                    typed => format!(" ({})", typed.join(" ")),
+                };
+                Told::new(Run, format!("the run begins{typed}: {goal}"))
             }
             Self::RunResumed(resumed) => {
                 let text = format!("resumed after an interruption in {} (attempt {})", at.state, resumed.attempt);
@@ -73,6 +78,13 @@ impl RunEvent {
             Self::NullChecked(checked) if checked.missing.is_empty() => Told::quiet(Run, "nothing is missing"),
             Self::NullChecked(checked) => Told::judged(Run, false, format!("missing: {}", checked.missing.join(", "))),
             Self::PlanWritten(_) => Told::new(Run, "the plan is written"),
+            Self::MachineSlept(slept) => Told::judged(Run, false, slept.describe()),
+            Self::BackpressureSeen(seen) if seen.signal == Signal::EndTime => {
+                Told::new(Run, format!("it is {}: what is begun is finished, then the run stops as asked", seen.detail))
+            }
+            Self::BackpressureSeen(seen) if seen.signal.is_as_asked() || seen.signal == Signal::AgentFailed => {
+                Told::judged(Run, false, format!("stop: {}", seen.signal.reason(&seen.detail)))
+            }
             Self::BackpressureSeen(seen) => {
                 Told::judged(Run, false, format!("stop: {} {}", seen.signal.describe(), seen.detail))
             }
@@ -100,6 +112,12 @@ pub struct RunStarted {
     /// The text of the declaration, where there is no loop.yaml that holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared_text: Option<String>,
+    /// What the operator typed beside it, option by option: it is part of `declaration` already.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub typed: Vec<String>,
+    /// When the run is to leave off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<EndTime>,
     pub budget: Effective,
     /// The level that is enforced around tools and checks, as the sandbox names it.
     pub sandbox: String,
@@ -132,6 +150,9 @@ pub struct RunResumed {
     /// Limits that the operator raised so that it can go on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub raised: Vec<BudgetRaised>,
+    /// When it is to leave off this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<EndTime>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -224,6 +245,16 @@ pub enum Signal {
     AfterIteration,
     /// A person has to decide, and nobody is waited for.
     DecisionNeeded,
+    /// `stop_when`: the time has come.
+    EndTime,
+    /// `stop_when`: so much was spent.
+    CostReached,
+    /// `stop_when`: an item, or so many iterations, are finished.
+    WorkDone,
+    /// `stop_when`: nothing happened for so long.
+    Idle,
+    /// An agent program breaks down again and again, or is not signed in.
+    AgentFailed,
 }
 
 impl Signal {
@@ -239,6 +270,28 @@ impl Signal {
             Self::DependencyDown => "what the work needs is not available",
             Self::AfterIteration => "the operator asked for a stop after this iteration",
             Self::DecisionNeeded => "a person has to decide",
+            Self::EndTime => "the time to stop has come",
+            Self::CostReached => "what was to be spent is spent",
+            Self::WorkDone => "as much as was asked for is done",
+            Self::Idle => "nothing happens",
+            Self::AgentFailed => "the agent program does not work",
+        }
+    }
+
+    /// Was it asked for in `stop_when`, so that nothing is wrong?
+    pub const fn is_as_asked(self) -> bool {
+        matches!(self, Self::EndTime | Self::CostReached | Self::WorkDone | Self::Idle)
+    }
+
+    /// Why the run stops, in a sentence.
+    pub fn reason(self, detail: &str) -> String {
+        const GOES_ON: &str = "`nightloop resume` goes on";
+        match self {
+            Self::EndTime => format!("Stopped at {detail} as asked, {GOES_ON}"),
+            Self::CostReached | Self::WorkDone | Self::Idle => format!("Stopped {detail} as asked, {GOES_ON}"),
+            Self::AgentFailed if !detail.is_empty() => detail.to_owned(),
+            other if detail.is_empty() => other.describe().to_owned(),
+            other => format!("{}: {detail}", other.describe()),
         }
     }
 }
@@ -247,6 +300,21 @@ impl Signal {
 pub struct BackpressureSeen {
     pub signal: Signal,
     pub detail: String,
+}
+
+/// The machine was suspended: local times, RFC 3339 with their offset.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineSlept {
+    pub from: String,
+    pub to: String,
+}
+
+impl MachineSlept {
+    /// In hours and minutes, as a clock on the wall showed them.
+    pub fn describe(&self) -> String {
+        let clock = |time: &str| time.get(11..16).unwrap_or(time).to_owned();
+        format!("the machine slept {}-{}", clock(&self.from), clock(&self.to))
+    }
 }
 
 /// A limit was reached inside an iteration.

@@ -146,10 +146,7 @@ pub(in crate::machine) fn apply(state: &mut RunState, event: &IterationEvent) ->
             state.compacted_before = recorded.compacted_before;
             state.compactions.extend(recorded.compaction);
             state.shortened.extend(recorded.shortened);
-            if !state.began_before_replays() {
-                let (spec, header) = (state.spec(), state.learnings_header());
-                state.memory.push(&recorded.entry, &header, spec);
-            }
+            state.remember(&recorded.entry);
             state.spent.iterations += 1;
             let iteration = current(state)?;
             iteration.entry = Some((*recorded.entry).clone());

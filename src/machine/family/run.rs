@@ -2,6 +2,7 @@
 
 use super::operator;
 use crate::machine::claim::claims_success;
+use crate::machine::ends::Sitting;
 use crate::machine::event::AfterFailure;
 use crate::machine::event::{BackpressureSeen, BudgetCut, RunEvent, RunHalted, RunResumed, Signal, StateEntered};
 use crate::machine::halt::ended_at;
@@ -17,7 +18,7 @@ pub(in crate::machine) fn legal(state: &RunState, event: &RunEvent) -> Result<()
         RunEvent::RunStarted(_) => Err("a run starts once".to_owned()),
         RunEvent::RunResumed(resumed) => legal_resume(state, resumed),
         RunEvent::StateEntered(entered) => legal_edge(state, entered),
-        RunEvent::InputRejected(_) => Ok(()),
+        RunEvent::InputRejected(_) | RunEvent::MachineSlept(_) => Ok(()),
         RunEvent::BackpressureSeen(seen) => legal_stop(state, seen),
         RunEvent::BudgetCut(cut) => legal_cut(state, cut),
         RunEvent::NorthstarRead(_) | RunEvent::NullChecked(_) => state.only_in(event.kind(), &[State::NullCheck]),
@@ -34,6 +35,7 @@ pub(in crate::machine) fn apply(state: &mut RunState, event: &RunEvent) -> Resul
         RunEvent::RunStarted(_) => return Err("a run starts once"),
         RunEvent::RunResumed(resumed) => {
             resume(state);
+            state.end.clone_from(&resumed.end);
             for raised in &resumed.raised {
                 operator::raise(state, raised)?;
             }
@@ -50,6 +52,7 @@ pub(in crate::machine) fn apply(state: &mut RunState, event: &RunEvent) -> Resul
             enter(state, entered.to);
         }
         RunEvent::InputRejected(_) => state.rejections += 1,
+        RunEvent::MachineSlept(slept) => state.slept.push(slept.clone()),
         RunEvent::NorthstarRead(read) => state.northstar = Some(read.clone()),
         RunEvent::MemoryFound(found) => {
             state.frame = found.agents_md;
@@ -99,7 +102,7 @@ fn legal_resume(state: &RunState, resumed: &RunResumed) -> Result<(), String> {
 fn legal_stop(state: &RunState, seen: &BackpressureSeen) -> Result<(), String> {
     let decided = state.call.as_ref().and_then(|call| call.after_failure);
     match (seen.signal, decided) {
-        (Signal::SpendLimit | Signal::DownstreamUnavailable, Some(after))
+        (Signal::SpendLimit | Signal::DownstreamUnavailable | Signal::AgentFailed, Some(after))
             if after != AfterFailure::Stop(seen.signal) =>
         {
             Err(format!("after the failed call comes {}", after.describe()))
@@ -186,6 +189,7 @@ fn resume(state: &mut RunState) {
         state.operator.pause = None;
         state.operator.stop_after_iteration = None;
         state.state = halted.last_state;
+        state.sitting = Sitting::begins(state);
     }
     if let Some(call) = &mut state.call {
         call.failed = None;

@@ -189,6 +189,7 @@ fn resumed() -> Event {
         torn_sha256: None,
         patience,
         raised: Vec::new(),
+        end: None,
     }
     .into()
 }

@@ -2,7 +2,8 @@
 //!
 //! Role: which entries stand whole, what older ones shrink to, and the line that says so.
 //! Not its role: files, markers, other runs' blocks (see `earlier`).
-//! Invariants: a function of the entries in their order; the text never has more than [`OWN_BYTES`] with its header.
+//! Invariants: a function of the entries in their order; the text never has more than it is given, [`OWN_BYTES`] at
+//! most, with its header.
 //! What goes first is the oldest: whole entries become a witness line and their facts, witness lines become one line,
 //! equal facts stand once, and Lane A goes last; the latest entries stay whole while facts have their share. Nothing goes without being counted in the log.
 
@@ -19,16 +20,18 @@ use crate::model::lane::Lane;
 
 /// The most that the block of one run takes, in bytes, with its header. With what earlier runs left it makes 8,000 tokens.
 pub const OWN_BYTES: usize = 24_000;
-/// The iterations have this much, however long the header is.
-const LEAST_BYTES: usize = 8_000;
+/// The same where an agent is called for every small item, and reads it each time.
+pub const ITEMS_BYTES: usize = 5_000;
+/// The iterations have a third of the room, however long the header is.
+const LEAST_SHARE: usize = 3;
 /// The latest entries that stay whole while there is room.
 const WHOLE: usize = 3;
-/// An entry that is longer stands there shortened.
-const MOST_ENTRY: usize = 7_000;
+/// An entry that is longer than this share of the room stands there shortened.
+const ENTRY_SHARE: (usize, usize) = (7, 24);
 /// How many items of a list, and how many characters of each, are tried in turn until an entry is short enough.
 const SHORTER: [(usize, usize); 4] = [(20, 400), (10, 200), (5, 100), (2, 60)];
-/// Facts of older iterations have this much room whatever the latest entries take.
-const FACT_BYTES: usize = 12_000;
+/// Facts of older iterations have this share of the room whatever the latest entries take: half of it.
+const FACT_SHARE: usize = 2;
 /// A longer fact is in the evidence alone: it would push out many.
 const LONGEST_FACT: usize = 1_000;
 
@@ -90,26 +93,26 @@ pub struct Memory {
 
 impl Memory {
     /// Takes the next entry. What comes back is what had to shrink for it.
-    pub fn push(&mut self, entry: &Entry, header: &Header, spec: SpecVersion) -> Shrunk {
-        let (kept, shortened) = kept(entry, spec);
+    pub fn push(&mut self, entry: &Entry, header: &Header, spec: SpecVersion, most: usize) -> Shrunk {
+        let (kept, shortened) = kept(entry, spec, most * ENTRY_SHARE.0 / ENTRY_SHARE.1);
         self.bytes += kept.text.len() + 1;
         self.whole.push(kept);
         let before = (self.distilled, self.gone, self.gone_facts);
-        let room = OWN_BYTES.saturating_sub(render_header(header, spec).len()).max(LEAST_BYTES);
-        while self.bytes + OVERHEAD > room && self.shrink() {}
+        let room = most.saturating_sub(render_header(header, spec).len()).max(most / LEAST_SHARE);
+        while self.bytes + OVERHEAD > room && self.shrink(most / FACT_SHARE) {}
         let changed = before != (self.distilled, self.gone, self.gone_facts);
         Shrunk { compaction: if changed { self.log() } else { None }, shortened }
     }
 
     /// Takes one step back from the oldest. Was there one?
-    fn shrink(&mut self) -> bool {
+    fn shrink(&mut self, facts: usize) -> bool {
         if self.whole.len() > WHOLE {
             self.distil_oldest();
         } else if !self.witnesses.is_empty() {
             let witness = self.witnesses.remove(0);
             self.bytes -= witness.len() + 1;
             self.gone += 1;
-        } else if self.facts.iter().map(|fact| fact.line.len() + 3).sum::<usize>() > FACT_BYTES {
+        } else if self.facts.iter().map(|fact| fact.line.len() + 3).sum::<usize>() > facts {
             self.drop_oldest_fact();
         } else if self.whole.len() > 1 {
             self.distil_oldest();
@@ -211,11 +214,11 @@ fn entry_path(iteration: u32) -> String {
     format!("evidence/loop/iter_{iteration}/agents_md_entry.md")
 }
 
-fn kept(entry: &Entry, spec: SpecVersion) -> (Kept, Option<Shortened>) {
+fn kept(entry: &Entry, spec: SpecVersion, most: usize) -> (Kept, Option<Shortened>) {
     let whole = Link { path: entry_path(entry.iteration), sha256: Digest::of(render_entry(entry, spec).as_bytes()) };
     let entry = entry.without_operators().sanitized(spec);
     let facts = entry.succeeded.iter().chain(&entry.failed).filter(|claim| claim.lane == Lane::A);
-    let (text, shortened) = short_enough(&entry, spec);
+    let (text, shortened) = short_enough(&entry, spec, most);
     let kept = Kept {
         iteration: entry.iteration,
         witness: format!("{} ({whole})", witness(&entry)),
@@ -226,13 +229,13 @@ fn kept(entry: &Entry, spec: SpecVersion) -> (Kept, Option<Shortened>) {
 }
 
 /// The entry whole if it is short, else with fewer and shorter items, under a line that says so and where the rest is.
-fn short_enough(entry: &Entry, spec: SpecVersion) -> (String, Option<Shortened>) {
+fn short_enough(entry: &Entry, spec: SpecVersion, most: usize) -> (String, Option<Shortened>) {
     let whole = render_entry(entry, spec);
-    if whole.len() <= MOST_ENTRY {
+    if whole.len() <= most {
         return (whole, None);
     }
     let shorter = SHORTER.iter().map(|(items, chars)| render_entry(&shortened(entry, *items, *chars), spec));
-    let fits = shorter.into_iter().find(|text| text.len() <= MOST_ENTRY);
+    let fits = shorter.into_iter().find(|text| text.len() <= most);
     let text = fits.unwrap_or_else(|| render_entry(&shortened(entry, 0, 0), spec));
     let bytes = |text: &str| u32::try_from(text.len()).unwrap_or(u32::MAX);
     let log = Shortened { iteration: entry.iteration, bytes_before: bytes(&whole), bytes_after: bytes(&text) };
@@ -316,7 +319,7 @@ mod tests {
     fn after(iterations: u32, words: usize) -> (Memory, Vec<CompactionLog>, String) {
         let mut memory = Memory::default();
         let logs = (0..iterations)
-            .filter_map(|n| memory.push(&entry(n, words), &header(), SpecVersion::V2).compaction)
+            .filter_map(|n| memory.push(&entry(n, words), &header(), SpecVersion::V2, OWN_BYTES).compaction)
             .collect();
         let text = memory.render(&header(), SpecVersion::V2);
         (memory, logs, text)
@@ -366,7 +369,7 @@ mod tests {
         huge.tried = vec!["é".repeat(2_000); 50];
         huge.failed = (0..50).map(|n| claim(Lane::C, format!("{n} {}", "x".repeat(1_900)), n)).collect();
         let mut memory = Memory::default();
-        let shrunk = memory.push(&huge, &header(), SpecVersion::V2);
+        let shrunk = memory.push(&huge, &header(), SpecVersion::V2, OWN_BYTES);
         let text = memory.render(&header(), SpecVersion::V2);
         let log = shrunk.shortened.expect("it is told").to_string();
         assert!(log.starts_with("[COMPACTION] Shortened iteration 0: ") && text.contains(&log), "{log}");

@@ -29,7 +29,7 @@ use super::northstar::Metric;
 use super::rung::Rung;
 
 pub use block::{BlockError, begin_marker, blocks, end_marker, extract, foreign, frame, splice};
-pub use bounded::{Memory, OWN_BYTES, Shortened, Shrunk};
+pub use bounded::{ITEMS_BYTES, Memory, OWN_BYTES, Shortened, Shrunk};
 pub use compact::{CompactionLog, MOST_TOKENS, WHOLE_ITERATIONS, compaction_log, compaction_point, estimate_tokens};
 pub use distil::{Distilled, EARLIER_FILE_BYTES, distil};
 pub use earlier::{CAPSULE_BYTES, EARLIER_BYTES, for_capsule};

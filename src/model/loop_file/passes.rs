@@ -24,8 +24,12 @@ const MAX_SECONDS: u64 = 86_400;
 pub struct PrdSettings {
     /// The items, relative to the workspace. Default prd.json.
     pub file: String,
-    /// Go on with other items while one that used up its attempts waits for a person. Default false.
-    pub park_and_continue: bool,
+    /// Only these items count, by their ids; the others are left alone. Default: all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<String>,
+    /// Go on with other items while one that used up its attempts waits for a person. Default true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub park_and_continue: Option<bool>,
     /// What is known of single items, by their ids.
     pub items: BTreeMap<String, ItemDecl>,
     pub detours: Vec<DetourDecl>,
@@ -37,7 +41,8 @@ impl Default for PrdSettings {
     fn default() -> Self {
         Self {
             file: "prd.json".to_owned(),
-            park_and_continue: false,
+            only: Vec::new(),
+            park_and_continue: None,
             items: BTreeMap::new(),
             detours: Vec::new(),
             git: GitSettings { mode: GitMode::Off, ..GitSettings::default() },
@@ -129,6 +134,16 @@ impl PrdSettings {
         }
         self.git.check()?;
         check_detours(&self.detours)
+    }
+
+    /// Do the others go on while one item waits for a person?
+    pub fn parks(&self) -> bool {
+        self.park_and_continue.unwrap_or(true)
+    }
+
+    /// Does this item count?
+    pub fn counts(&self, item: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|id| id == item)
     }
 
     /// Does a change of this file lie outside what the item declares? Without a declaration nothing does.

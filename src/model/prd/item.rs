@@ -7,6 +7,7 @@
 use super::error::{Why, quote};
 use super::json::{JsonKind, Member, Node, Span};
 use super::priority::Priority;
+use super::split;
 use super::verdict::{self, PassesValue};
 use super::{first_named, first_text};
 use crate::model::digest::Digest;
@@ -48,6 +49,8 @@ pub struct Item {
     pub passes: bool,
     /// Several are joined by line breaks.
     pub notes: Option<String>,
+    /// The ids of its parts, where a person split it.
+    pub split_into: Vec<String>,
     /// Where in the document, e.g. `phases[1].tasks[0]`.
     pub path: String,
     /// The whole object.
@@ -107,6 +110,7 @@ pub(super) fn read(text: &str, path: String, node: &Node) -> Result<Item, (usize
         id_is_given: given.is_some(),
         id: given.unwrap_or_else(|| id_from_what_it_says(&title, description.as_deref())),
         passes: verdicts.first().is_some_and(|verdict| verdict.passes),
+        split_into: split::parts(members),
         notes: notes.and_then(|node| notes_text(text, node)),
         notes_at: notes.map(notes_at),
         span: node.span,

@@ -14,7 +14,7 @@ use crate::model::stop::{ExitStatus, StopReason};
 use crate::model::value::settings::GitMode;
 use crate::playbook::micro::Next;
 use crate::playbook::passes::event::{ItemChosen, ItemSeen, Route};
-use crate::playbook::passes::state::{Standing, standing};
+use crate::playbook::passes::state::{self as passes, Standing, counted, standing};
 
 use super::route;
 
@@ -36,7 +36,11 @@ pub fn not_ready(run: &RunState) -> Option<RunHalted> {
             "no check is declared: give acceptance_criteria one command that shows whether the project is sound".into(),
         );
     }
-    if has_items && prd.items.iter().all(|item| item.passes) {
+    let named = &run.loop_file().prd().only;
+    if let Some(unknown) = named.iter().find(|id| prd.item(id).is_none()).filter(|_| has_items) {
+        return stop(format!("`prd.only` names `{unknown}`, and {file} has no such item"));
+    }
+    if has_items && counted(run).all(|item| item.passes) {
         return stop(format!(
             "every item of {file} says that it passes already: set `passes` to false for what is to be done"
         ));
@@ -86,6 +90,13 @@ pub fn decide(run: &RunState) -> Vec<Event> {
     }
 }
 
+/// Is the item of the last iteration neither done nor given up?
+pub fn is_at_one(run: &RunState) -> bool {
+    let chosen = run.done.last().and_then(|done| run.passes().chosen_in(done.number()));
+    let item = chosen.and_then(|chosen| run.passes().prd.item(&chosen.item));
+    item.is_some_and(|item| !item.passes && matches!(standing(run, Some(&item.id)), Standing::Open { .. }))
+}
+
 /// What passes is committed by itself, where the run has a branch.
 pub fn commit(run: &RunState, iteration: u32) -> Option<Todo> {
     let settled = run.passes().settled_in(iteration).filter(|settled| settled.passes)?;
@@ -118,8 +129,8 @@ fn next(run: &RunState) -> Step<'_> {
     if let Some(halted) = run.passes().judged.last().and_then(|judged| super::discarded(run, judged)) {
         return Step::Halt(Box::new(halted));
     }
-    let parks = run.loop_file().prd().park_and_continue;
-    let mut left: Vec<&ItemSeen> = prd.items.iter().filter(|item| !item.passes).collect();
+    let parks = passes::parks(run);
+    let mut left: Vec<&ItemSeen> = counted(run).filter(|item| !item.passes).collect();
     left.sort_by_key(|item| item.order);
     let (mut waits, mut skipped) = (Vec::new(), Vec::new());
     for item in &left {
@@ -159,10 +170,10 @@ fn next(run: &RunState) -> Step<'_> {
         return Step::Wait;
     }
     if !skipped.is_empty() {
-        let others = prd.passing();
+        let (all, others) = passes::score(run);
         return stop(
             StopReason::Escalated,
-            format!("{others} of {} items pass; skipped by a person: {}", prd.items.len(), skipped.join(", ")),
+            format!("{others} of {all} items pass; skipped by a person: {}", skipped.join(", ")),
         );
     }
     let unmet = run.done.last().and_then(|done| done.certificate.as_ref());

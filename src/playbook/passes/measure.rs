@@ -13,7 +13,7 @@ use crate::model::ids::Role;
 use crate::model::learnings::Link;
 
 use super::event::{ItemSeen, PassVerdict};
-use super::state::has_items;
+use super::state::{has_items, score};
 
 /// The Northstar metric that the prd playbook measures by itself.
 pub const ITEMS_PASSING: &str = "items_passing";
@@ -31,9 +31,9 @@ pub fn residual(run: &RunState) -> Result<Residual, String> {
 
 /// Items that do not pass / all items.
 fn items_left(run: &RunState) -> Result<Residual, String> {
-    let prd = &run.passes().prd;
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    let (all, left) = (count(prd.items.len()), count(prd.items.len() - prd.passing()));
+    let (all, passing) = score(run);
+    let (all, left) = (count(all), count(all - passing));
     let ratio = Fraction::new(i128::from(left), i128::from(all)).and_then(|f| f.to_exact_rounded_up(RATIO_PLACES));
     let value = ratio.ok_or("there are no items to count")?;
     Ok(Residual { value, unmet_of: Some((left, all)) })
@@ -61,8 +61,7 @@ pub fn way_out(run: &RunState, iteration: &Iteration, phase: Phase) -> WayOut {
         sha256: accepted.sha256,
     });
     if has_items(run) {
-        let prd = &run.passes().prd;
-        let (passing, all) = (prd.passing(), prd.items.len());
+        let (all, passing) = score(run);
         let holds = |probe: &Probe| iteration.probe(phase, probe).is_some_and(|result| result.end.passed());
         let broken: Vec<String> =
             item_probes(run, Some(iteration)).iter().filter(|probe| !holds(probe)).map(Probe::name).collect();

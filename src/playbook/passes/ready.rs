@@ -28,9 +28,12 @@ pub fn of_items(declared: &LoopFile, items: Option<&Items>) -> Vec<ReadyLine> {
         }
         None => say("items", Look::Muted, format!("{file}: not looked at")),
     }
-    let meanwhile = if settings.park_and_continue { "; the others go on meanwhile" } else { "" };
+    let meanwhile = if settings.parks() { "; the others go on meanwhile" } else { "" };
     let attempts = declared.pass_limit();
     say("", Look::Muted, format!("{attempts} attempts each, then you are asked{meanwhile}"));
+    if !settings.only.is_empty() {
+        say("", Look::Emphasis, format!("only {}", settings.only.join(", ")));
+    }
     let own = settings.items.values().filter(|item| item.check.is_some()).count();
     if own > 0 {
         say("", Look::Muted, format!("with a check of its own: {own}"));

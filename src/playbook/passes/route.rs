@@ -47,7 +47,7 @@ pub fn route(run: &RunState, judged: &PassJudged) -> RouteDecided {
         Next::Author => (Route::Loop, judged.detail.clone()),
         Next::NoViablePath => (Route::Terminate, judged.detail.clone()),
         Next::AdvanceWithConcerns => (Route::AdvanceWithWarnings, judged.detail.clone()),
-        Next::Escalate if judged.verdict == PassVerdict::Blocked => (Route::Escalate, judged.detail.clone()),
+        Next::Escalate if says_it_all(run, judged) => (Route::Escalate, judged.detail.clone()),
         Next::Escalate => (Route::Escalate, format!("{signature} again, after every detour that is allowed")),
         Next::Detour(class) => match detour::known(run.loop_file().detours(), class) {
             Some(known) => (Route::Detour(known.name), format!("{signature} twice in a row")),
@@ -62,6 +62,15 @@ pub fn route(run: &RunState, judged: &PassJudged) -> RouteDecided {
         why,
         pass: u32::try_from(kernel.authored()).unwrap_or(u32::MAX),
         limit: run.loop_file().pass_limit(),
+    }
+}
+
+/// Does the verdict itself say why a person has to look?
+fn says_it_all(run: &RunState, judged: &PassJudged) -> bool {
+    match judged.verdict {
+        PassVerdict::Blocked => true,
+        PassVerdict::Discarded => !run.began_before_parking(),
+        PassVerdict::Verified | PassVerdict::Unverified | PassVerdict::Refused => false,
     }
 }
 

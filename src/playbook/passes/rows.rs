@@ -16,6 +16,7 @@ pub fn rows(run: &RunState) -> Vec<Row> {
         let chosen = run.passes().chosen_in(run.iteration_number()).is_some_and(|chosen| chosen.item == item.id);
         let status = match (item.passes, standing(run, Some(&item.id))) {
             (true, _) => RowStatus::Met,
+            _ if !run.loop_file().prd().counts(&item.id) => RowStatus::Dropped,
             (false, Standing::Asked) => RowStatus::Blocked,
             (false, Standing::Skipped) => RowStatus::Dropped,
             (false, Standing::Open { .. }) if chosen && run.current.is_some() => RowStatus::Working,
@@ -23,6 +24,7 @@ pub fn rows(run: &RunState) -> Vec<Row> {
             (false, Standing::Open { .. }) => RowStatus::NotMet,
         };
         let why = match standing(run, Some(&item.id)) {
+            _ if !item.passes && !run.loop_file().prd().counts(&item.id) => "not part of this run".to_owned(),
             Standing::Asked if !item.passes => "waits for a person".to_owned(),
             Standing::Skipped if !item.passes => "skipped by a person".to_owned(),
             _ => passes.last().map(|pass| pass.detail.clone()).unwrap_or_default(),
@@ -86,8 +88,8 @@ fn told(pass: &PassJudged) -> String {
 /// How far it is, in one line.
 pub fn title(run: &RunState) -> String {
     if has_items(run) {
-        let prd = &run.passes().prd;
-        return format!("Plan  {} of {} items pass", prd.passing(), prd.items.len());
+        let (all, passing) = passes::score(run);
+        return format!("Plan  {passing} of {all} items pass");
     }
     let limit = run.loop_file().pass_limit();
     match run.passes().judged.last() {

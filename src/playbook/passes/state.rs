@@ -75,6 +75,23 @@ impl PrdState {
     }
 }
 
+/// The items that this run is about: all of the file, or those that were named.
+pub fn counted(run: &RunState) -> impl Iterator<Item = &ItemSeen> {
+    let settings = run.loop_file().prd();
+    run.passes().prd.items.iter().filter(|item| settings.counts(&item.id))
+}
+
+/// How many of them there are, and how many pass.
+pub fn score(run: &RunState) -> (usize, usize) {
+    counted(run).fold((0, 0), |(all, passing), item| (all + 1, passing + usize::from(item.passes)))
+}
+
+/// Do the others go on while one waits for a person?
+pub fn parks(run: &RunState) -> bool {
+    let settings = run.loop_file().prd();
+    if run.began_before_parking() { settings.park_and_continue == Some(true) } else { settings.parks() }
+}
+
 impl Passes {
     /// The item of an iteration.
     pub fn chosen_in(&self, iteration: u32) -> Option<&ItemChosen> {
@@ -165,7 +182,7 @@ pub fn only_people_left(run: &RunState) -> bool {
     if !may_ask(run) || run.halt.is_some() {
         return false;
     }
-    let mut left = run.passes().prd.items.iter().filter(|item| !item.passes).map(|item| standing(run, Some(&item.id)));
+    let mut left = counted(run).filter(|item| !item.passes).map(|item| standing(run, Some(&item.id)));
     let mut asked = false;
     left.all(|standing| {
         asked |= standing == Standing::Asked;

@@ -305,6 +305,7 @@ mod tests {
             torn_sha256: None,
             patience: crate::model::decision::Patience::default(),
             raised: Vec::new(),
+            end: None,
         };
         let down = night(60, vec![(3_600, resumed.into())]);
         assert_eq!(seconds(&down, Doing::Down), 3_600);

@@ -319,6 +319,7 @@ fn without_anybody_to_ask_the_run_stops_at_the_question_and_goes_on_after_the_an
         torn_sha256: None,
         patience: Patience::STOP,
         raised: Vec::new(),
+        end: None,
     });
     let calls = at.sim.run.value().step.as_ref().unwrap().calls.len();
     assert_eq!(calls, 5);
