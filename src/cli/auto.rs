@@ -46,7 +46,7 @@ async fn answer(hub: Hub, run_dir: RunDir, orders: Orders, workspace: PathBuf, m
                 }
             }
         }
-        let Some(decision) = state.as_ref().and_then(|state| state.operator.open().next()) else { continue };
+        let Some(decision) = state.as_ref().and_then(due) else { continue };
         tokio::time::sleep(moment).await;
         if let Some(answer) = fitting(decision, &workspace) {
             let command = Command::Answer { id: decision.id, answer, note: None, document: None };
@@ -54,6 +54,12 @@ async fn answer(hub: Hub, run_dir: RunDir, orders: Orders, workspace: PathBuf, m
             let _ = orders.send(command, NAME).await;
         }
     }
+}
+
+/// The oldest question. About a parked item nobody is asked before there is nothing else to do: as in the morning.
+fn due(state: &RunState) -> Option<&Decision> {
+    let morning = state.waits_for_people();
+    state.operator.open().find(|decision| morning || !decision.request.is_parked())
 }
 
 fn fitting(decision: &Decision, workspace: &std::path::Path) -> Option<Answer> {
