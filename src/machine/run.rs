@@ -453,6 +453,14 @@ impl RunState {
         Learnt { document, compacted_before, shrunk: Shrunk { compaction, shortened: None } }
     }
 
+    /// Takes an entry into what AGENTS.md holds of this run.
+    pub(super) fn remember(&mut self, entry: &learnings::Entry) {
+        if !self.began_before_replays() {
+            let (spec, header, most) = (self.spec(), self.learnings_header(), self.playbook().learnings_bytes(self));
+            self.memory.push(entry, &header, spec, most);
+        }
+    }
+
     /// The run's section of AGENTS.md as it must stand now.
     pub fn learnings_document(&self) -> String {
         if !self.began_before_replays() {

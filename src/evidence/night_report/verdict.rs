@@ -70,12 +70,16 @@ pub fn words(state: &RunState) -> String {
     if let Some(signal) = halted.signal {
         return match signal {
             Signal::StopFile | Signal::AfterIteration => format!("Stopped as you asked. {goes_on}"),
+            Signal::EndTime | Signal::CostReached | Signal::WorkDone | Signal::Idle => {
+                format!("Stopped as declared (stop_when). {goes_on}")
+            }
             Signal::UserInterrupt | Signal::Terminated => format!("Interrupted from outside. {goes_on}"),
             Signal::DecisionNeeded => "Waits for your answer: `nightloop inbox`, then `nightloop resume`.".to_owned(),
             Signal::DiskUsage => format!("Stopped: the disk is more than 90 % full. Make room. {goes_on}"),
             Signal::RateLimit => format!("Stopped at a rate limit that outlasts the time budget. {goes_on}"),
             Signal::SpendLimit => format!("Stopped at the account's spend limit. Raise it. {goes_on}"),
-            Signal::DownstreamUnavailable => format!("Stopped: its agent cannot work. {goes_on}"),
+            Signal::DownstreamUnavailable => format!("Stopped: its model cannot be reached. {goes_on}"),
+            Signal::AgentFailed => format!("Stopped: its agent program does not work. {goes_on}"),
             Signal::DependencyDown => format!("Stopped: what the work needs is not there. {goes_on}"),
         };
     }
