@@ -104,7 +104,7 @@ impl Stage {
         let mut open = Vec::new();
         let turn = acp::run(from_agent, to_agent, task, &mut on_act, asks, &self.cancel);
         let answering = async {
-            while let Some(Ask { tool, what, reply }) = asked.recv().await {
+            while let Some(Ask { tool, what, reply, .. }) = asked.recv().await {
                 questions.push((tool, what));
                 match self.answer {
                     _ if self.cancel_at_ask => {
