@@ -242,7 +242,14 @@ impl Story {
         loop {
             let state = self.state.as_ref().unwrap();
             if state.state == State::DreamGoal && state.baseline.tree.is_none() {
-                let taken = TreeTaken { purpose: TreePurpose::Baseline, tree: blob, files: 0, drifted: Vec::new() };
+                let taken = TreeTaken {
+                    purpose: TreePurpose::Baseline,
+                    tree: blob,
+                    files: 0,
+                    drifted: Vec::new(),
+                    changed: Vec::new(),
+                    held: false,
+                };
                 self.append(vec![taken.into()]);
             } else if state.state == State::DreamGoal && state.baseline.residual.is_some() && state.plan.is_none() {
                 let sha256 = document::digest(&document::plan(state));

@@ -15,7 +15,7 @@ use crate::model::report::{Report, ScoutReport, SkepticReport, SolverReport};
 use super::call::Calls;
 use super::event::{
     Answer, ArtifactsCollected, ArtifactsPartial, GuardsCompared, IterationBegan, Phase, Probe, ProbeResult,
-    ReportAccepted,
+    ReportAccepted, TreeTaken,
 };
 
 /// A report that was accepted, with what it cites.
@@ -103,6 +103,12 @@ impl Iteration {
 
     pub fn number(&self) -> u32 {
         self.began.iteration
+    }
+
+    /// The workspace was looked at after the critic.
+    pub fn reviewed(&mut self, taken: &TreeTaken) {
+        self.review_trees.1 = Some(taken.tree);
+        self.changed_in_review = (taken.changed.clone(), taken.held);
     }
 
     /// The key of a call in this iteration.

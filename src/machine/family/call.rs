@@ -2,7 +2,7 @@
 
 use crate::machine::call::{CallState, CallSummary, LeftOver, Refused, ToolPhase};
 use crate::machine::event::AfterFailure;
-use crate::machine::event::{AgentFinished, CallEvent, Report, ReportAccepted, Usage};
+use crate::machine::event::{AgentFinished, AgentStarted, CallEvent, Report, ReportAccepted, Usage};
 use crate::machine::failure;
 use crate::machine::handover;
 use crate::machine::ledger::{Row, add_cost};
@@ -72,11 +72,7 @@ fn legal_report(state: &RunState, call: &CallState, accepted: &ReportAccepted) -
 pub(in crate::machine) fn apply(state: &mut RunState, event: &CallEvent, ts: &str) -> Result<(), &'static str> {
     match event {
         CallEvent::AgentStarted(started) => {
-            let mut opened = CallState::new(started.clone());
-            if !state.began_before_counted_tries() {
-                opened.refused = Refused::of(started.purpose());
-            }
-            state.call = Some(opened);
+            state.call = Some(opened(state, started));
             call(state)?.talk.began_ms = state.spent.iteration_millis;
         }
         CallEvent::ConversationHandedOver(_) => {
@@ -151,6 +147,14 @@ pub(in crate::machine) fn apply(state: &mut RunState, event: &CallEvent, ts: &st
         CallEvent::AgentFinished(finished) => finish(state, finished)?,
     }
     Ok(())
+}
+
+fn opened(state: &RunState, started: &AgentStarted) -> CallState {
+    let mut call = CallState::new(started.clone());
+    if !state.began_before_counted_tries() {
+        call.refused = Refused::of(started.purpose());
+    }
+    call
 }
 
 /// The agent's part is over.

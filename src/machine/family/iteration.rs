@@ -95,11 +95,7 @@ pub(in crate::machine) fn apply(state: &mut RunState, event: &IterationEvent) ->
                 current(state)?.checked = true;
             }
             TreePurpose::BeforeReview => current(state)?.review_trees.0 = Some(taken.tree),
-            TreePurpose::AfterReview => {
-                let iteration = current(state)?;
-                iteration.review_trees.1 = Some(taken.tree);
-                iteration.changed_in_review = (taken.changed.clone(), taken.held);
-            }
+            TreePurpose::AfterReview => current(state)?.reviewed(taken),
         },
         IterationEvent::ProbeStarted(started) => {
             state.open_probes.insert((started.phase, started.probe.clone()));
