@@ -190,7 +190,7 @@ fn line(text: &str, sure: bool) -> Option<String> {
 /// Is it plainly a command, in a place that may hold a sentence?
 fn is_plainly(text: &str) -> bool {
     let ends_a_sentence = text.ends_with('.') && !text.ends_with("..");
-    if ends_a_sentence || text.contains('\n') || unquoted(text).any(|word| PROSE.contains(&word)) {
+    if ends_a_sentence || text.contains('\n') || unquoted(text).split_whitespace().any(|word| PROSE.contains(&word)) {
         return false;
     }
     let mut words = text.split_whitespace().skip_while(|word| is_assignment(word));
@@ -211,8 +211,20 @@ fn is_assignment(word: &str) -> bool {
 }
 
 /// The words outside quotes.
-fn unquoted(text: &str) -> impl Iterator<Item = &str> {
-    text.split(['"', '\'']).step_by(2).flat_map(str::split_whitespace)
+fn unquoted(text: &str) -> String {
+    let mut quote = None;
+    let outside = text.chars().filter(|c| match (quote, *c) {
+        (None, '"' | '\'') => {
+            quote = Some(*c);
+            false
+        }
+        (Some(open), c) => {
+            quote = Some(open).filter(|open| *open != c);
+            false
+        }
+        (None, _) => true,
+    });
+    outside.collect()
 }
 
 #[cfg(test)]

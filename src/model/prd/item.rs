@@ -207,7 +207,9 @@ fn sentence(text: &str, node: &Node) -> Option<String> {
     let said = match &node.kind {
         JsonKind::Null => return None,
         JsonKind::Text(said) => said.clone(),
-        JsonKind::Object(members) => first_text(members, SENTENCES).unwrap_or_else(|| without_verdict(text, members)),
+        JsonKind::Object(members) => {
+            first_text(members, SENTENCES).unwrap_or_else(|| without_verdict(text, node.span, members))
+        }
         JsonKind::Flag(_) | JsonKind::Number | JsonKind::List(_) => node.span.of(text).to_owned(),
     };
     let said = said.trim();
@@ -215,8 +217,12 @@ fn sentence(text: &str, node: &Node) -> Option<String> {
 }
 
 /// An object as written, apart from what says whether it is met: that changes, and what is asked for does not.
-fn without_verdict(text: &str, members: &[Member]) -> String {
-    let asked = members.iter().filter(|member| !verdict::is_verdict_key(&member.key) && !parts::is_proof(&member.key));
+fn without_verdict(text: &str, whole: Span, members: &[Member]) -> String {
+    let changes = |member: &Member| verdict::is_verdict_key(&member.key) || parts::is_proof(&member.key);
+    if !members.iter().any(changes) {
+        return whole.of(text).to_owned();
+    }
+    let asked = members.iter().filter(|member| !changes(member));
     let asked: Vec<&str> =
         asked.map(|member| Span { start: member.key_span.start, end: member.value.span.end }.of(text)).collect();
     asked.join(", ")

@@ -203,7 +203,7 @@ mod reading {
     fn messages_are_short_and_harmless() {
         let nasty = "\\u001b[31m\\u202e".repeat(1000);
         for text in [
-            format!(r#"[{{"id": "{}", "title": "t"}}]"#, "\\u001b[2J"),
+            format!(r#"[{{"id": "{}", "title": "t", "passes": null}}]"#, "\\u001b[2J"),
             one(&format!(r#""status": "{nasty}""#)),
             one(&format!(r#""passes": false, "priority": "{nasty}""#)),
             format!(r#"{{"{nasty}": 1}}"#),

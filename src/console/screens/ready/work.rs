@@ -86,7 +86,7 @@ mod tests {
         let error = Prd::read(b"{\"items\": [{\"id\": \"A\",\n \"title\": \"t\", \"passes\": null}]}").unwrap_err();
         ready.items = Some(Err(Safe::lines(&error.to_string())));
         let text = drawn(&ready);
-        assert!(text.contains("items prd.json:2:27: item A") && text.contains("hint:"), "{text}");
+        assert!(text.contains("items prd.json:2:26: item A") && text.contains("hint:"), "{text}");
         let done = Prd::read(br#"{"items": [{"id": "A", "title": "t", "passes": true}]}"#).unwrap();
         ready.items = Some(Ok(ItemCounts::from(&done)));
         assert!(drawn(&ready).contains("every one passes already"));
