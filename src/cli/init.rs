@@ -82,7 +82,7 @@ fn tell(prd: &Prd, file: &str, checks: &[Inferred]) {
     let told = ItemCounts::from(prd);
     text::line(text::safe(&format!("{file}: {} items, {} pass; {order}", counts.all, counts.passing)));
     for warning in &told.warnings {
-        text::line(warning.to_string());
+        text::line(warning);
     }
     if told.commands > 0 {
         text::line(format!("{} of them name a command of their own, which is run as well", told.commands));

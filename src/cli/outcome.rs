@@ -103,7 +103,7 @@ pub fn summary(state: &RunState) -> Vec<String> {
     let spent = &state.spent;
     let cost = match (spent.cost_usd, spent.requests) {
         (_, 0) => String::new(),
-        (Some(cost), _) => format!(" · ${cost}"),
+        (Some(cost), _) => format!(" · {}", cost.dollars()),
         (None, _) => " · cost unknown".to_owned(),
     };
     lines.push(format!(

@@ -105,7 +105,8 @@ fn usage_lines(state: &RunState) -> Vec<String> {
         }
     }
     if state.ledger.lost > 0 {
-        let most = state.ledger.lost_usd.map_or_else(|| "unknown".to_owned(), |usd| format!("at most ${usd}"));
+        let most =
+            state.ledger.lost_usd.map_or_else(|| "unknown".to_owned(), |usd| format!("at most {}", usd.dollars()));
         lines.push(format!("  lost     {} calls with unknown outcome · {most}", state.ledger.lost));
     }
     if let Some(rate) = &state.rate {

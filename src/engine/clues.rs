@@ -64,13 +64,13 @@ impl Look<'_> {
     fn see(&mut self, path: &str, name: &str, depth: usize) {
         let is_test = is_kept_test(path) && self.tests < MOST_TESTS;
         self.tests += usize::from(is_test);
-        if !is_test && !(depth < DEEPEST && KEPT_TEXTS.contains(&name)) {
+        let is_kept = depth < DEEPEST && KEPT_TEXTS.contains(&name);
+        if !is_test && !is_kept {
             return self.clues.name(path);
         }
         // People keep such files where they like: a link within the project is followed, like by the tools.
-        match document::read(self.root, path, MOST_BYTES) {
-            Ok(Some(bytes)) => self.clues.keep(path, String::from_utf8_lossy(&bytes).into_owned()),
-            Ok(None) | Err(_) => {}
+        if let Ok(Some(bytes)) = document::read(self.root, path, MOST_BYTES) {
+            self.clues.keep(path, String::from_utf8_lossy(&bytes).into_owned());
         }
     }
 }

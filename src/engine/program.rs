@@ -85,12 +85,12 @@ async fn take(
         (ended, _) if cx.call()?.report_accepted => {
             let how = if ended.is_some() { "ended" } else { "broke off" };
             let text = format!("({how} after its report was accepted)");
-            let finished = Finished { text, usage: open.usage, cost_usd: open.cost, ..Finished::default() };
+            let finished = open.cut_short(text);
             return close::reply(cx, program, attempt, finished).await;
         }
         (Some(Ended::Refused), _) => {
             let text = "(ended after its report could not be taken)".to_owned();
-            let finished = Finished { text, usage: open.usage, cost_usd: open.cost, ..Finished::default() };
+            let finished = open.cut_short(text);
             return close::reply(cx, program, attempt, finished).await;
         }
         (Some(Ended::Silent | Ended::Reported), _) => {

@@ -16,6 +16,7 @@ mod verdict;
 use serde::Serialize;
 
 use crate::evidence::night::{Doing, Night, millis_of};
+use crate::machine::event::Probe;
 use crate::machine::run::RunState;
 use crate::model::safe::Safe;
 use crate::model::stop::ExitStatus;
@@ -209,8 +210,8 @@ fn passing_at_end(state: &RunState) -> Option<Vec<(String, bool)>> {
 fn newly(state: &RunState, before: Option<&RunState>) -> Newly {
     let Some(now) = passing_at_end(state) else { return Newly::default() };
     let at_start = |id: &str| {
-        let probe = state.baseline.probes.iter().find(|(probe, _)| probe.name() == id);
-        probe.map(|(_, result)| result.end.passed())
+        let result = state.baseline.probes.get(&Probe::Criterion(id.to_owned()));
+        result.map(|result| result.end.passed())
     };
     let turned = |to: bool, was: &dyn Fn(&str) -> Option<bool>| -> Vec<String> {
         let turned = now.iter().filter(|(id, met)| *met == to && was(id) == Some(!to));

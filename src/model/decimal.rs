@@ -124,12 +124,6 @@ impl Exact {
         self.0
     }
 
-    /// The nearest number with at most so many places.
-    #[must_use]
-    pub fn rounded(self, places: u32) -> Self {
-        Self(self.0.round_dp(places).normalize())
-    }
-
     /// Money for people: dollars with at most four places, rounded up so that nothing spent reads as nothing. The
     /// record keeps every digit.
     pub fn dollars(self) -> String {

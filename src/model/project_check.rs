@@ -125,7 +125,8 @@ enum Kind {
 
 /// What each kind of project that this folder is suggests.
 fn of_kind(clues: &Clues) -> Vec<(Kind, Vec<Inferred>)> {
-    let of: [(Kind, fn(&Clues) -> Vec<Inferred>); 13] = [
+    type Infer = fn(&Clues) -> Vec<Inferred>;
+    let of: [(Kind, Infer); 13] = [
         (Kind::Rust, others::rust),
         (Kind::Node, node::checks),
         (Kind::Deno, node::deno),

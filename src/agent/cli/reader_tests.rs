@@ -265,9 +265,9 @@ fn totals_of_a_session_are_counted_once() {
     };
     let money = |text: &str| Some(Exact::parse(text).unwrap());
     let first = turn(&result(9_600, 9_600, "0.021719999999999999"), Earlier::default());
-    assert_eq!((first.usage.total(), first.cost_usd), (9_900, money("0.02172")));
+    assert_eq!((first.usage.total(), first.cost_usd), (9_900, money("0.021719999999999999")));
     let second = turn(&result(9_600, 19_200, "0.03258"), first);
-    assert_eq!((second.usage.total(), second.cost_usd), (9_900, money("0.01086")));
+    assert_eq!((second.usage.total(), second.cost_usd), (9_900, money("0.010860000000000001")));
     // A program that begins its count anew loses nothing.
     let anew = turn(&result(9_600, 9_600, "0.01"), first);
     assert_eq!((anew.usage.total(), anew.cost_usd), (9_900, money("0.01")));

@@ -28,8 +28,6 @@ const MAX_NOTES: u32 = 20;
 const STDERR_TAIL: usize = 4 * 1024;
 /// How much of what a program reports as its trouble is looked at.
 const MAX_TROUBLE: usize = 4 * 1024;
-/// Decimal places of a program's own figure in dollars that are kept.
-const MONEY_PLACES: u32 = 9;
 /// Longest piece of a program's own words in an error, in bytes.
 const MAX_QUOTE: usize = 280;
 
@@ -247,10 +245,9 @@ pub(super) fn string<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.get(name).and_then(Value::as_str)
 }
 
-/// Money from the digits that were sent; never through a float. Programs sum in floats: what lies beyond a nano-dollar is
-/// their noise.
+/// Money from the digits that were sent; never through a float.
 pub(super) fn money(raw: Option<&serde_json::value::RawValue>) -> Option<Exact> {
-    Some(Exact::parse(raw?.get()).ok()?.rounded(MONEY_PLACES))
+    Exact::parse(raw?.get()).ok()
 }
 
 /// What `later` has more than `earlier`.

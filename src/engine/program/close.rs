@@ -44,7 +44,7 @@ pub(super) async fn reply(
     };
     let message = json!({"role": "assistant", "content": content});
     // The program's own figure where it gives one, else the declared price.
-    let cost = finished.cost_usd.or_else(|| program.setup.cost(&finished.usage));
+    let cost = finished.cost_usd.or_else(|| program.cost(&finished.usage, finished.model.as_deref()));
     let responded = LlmResponded {
         call: attempt.call.clone(),
         turn: attempt.turn,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::agent;
-use crate::agent::program::Ask;
+use crate::agent::program::{Ask, Finished};
 use crate::engine::attempt::{Attempt, Owed};
 use crate::engine::context::Context;
 use crate::engine::error::EngineError;
@@ -91,6 +91,12 @@ impl<'a> OpenTurn<'a> {
     pub fn owed(&self, program: &Program) -> Owed {
         let usage = (self.usage.total() > 0).then_some(self.usage);
         Owed { usage, cost_usd: self.cost.or_else(|| program.cost(&usage?, self.model.as_deref())) }
+    }
+
+    /// The turn as far as it came.
+    pub fn cut_short(&self, text: String) -> Finished {
+        let model = self.model.clone();
+        Finished { text, model, usage: self.usage, cost_usd: self.cost, ..Finished::default() }
     }
 
     /// Until the acts gathered so far are recorded.

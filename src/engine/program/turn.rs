@@ -76,7 +76,8 @@ pub struct Turn<'a> {
 pub async fn run(program: &Program, turn: Turn<'_>) -> Result<Finished, CallError> {
     let task = turn.task;
     let (argv, stdin, env) = if program.speaks_acp {
-        acp_start(program, task.caged)
+        let (argv, env) = acp_start(program, task.caged);
+        (argv, None, env)
     } else {
         let invocation = cli::invocation(program.profile, &program.argv, program.prompt_by, task)
             .map_err(|why| not_started(&why))?;
@@ -110,12 +111,12 @@ pub async fn run(program: &Program, turn: Turn<'_>) -> Result<Finished, CallErro
 }
 
 /// How a program that speaks ACP is started: as declared, with what is known of it.
-fn acp_start(program: &Program, caged: bool) -> (Vec<String>, Option<Vec<u8>>, Vec<(String, String)>) {
+fn acp_start(program: &Program, caged: bool) -> (Vec<String>, Vec<(String, String)>) {
     let mut argv = program.argv.clone();
     let row = program.acp();
     argv.extend(row.filter(|_| caged).into_iter().flat_map(|row| row.caged.iter().cloned()));
     let known = row.into_iter().flat_map(|row| &row.env).filter(|(name, _)| !program.env.contains(name));
-    (argv, None, known.map(|(name, value)| (name.clone(), value.clone())).collect())
+    (argv, known.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
 /// A program that is told once and then only heard.

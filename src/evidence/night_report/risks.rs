@@ -9,7 +9,10 @@ use super::quoted;
 
 pub(super) fn of(state: &RunState) -> Vec<String> {
     let mut risks = Vec::new();
-    risks.push(format!("Commands were held by: {}.", quoted(&state.started.sandbox)));
+    risks.push(match state.started.sandbox.as_str() {
+        "none" => "No sandbox held the commands.".to_owned(),
+        held => format!("The sandbox that held commands: {}.", quoted(held)),
+    });
     for judged in state.operator.decisions.iter().filter(|decision| {
         matches!(decision.request, Request::Tampering { .. }) && matches!(decision.closed_with(), Some(Answer::Accept))
     }) {

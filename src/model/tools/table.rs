@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(names.len(), table.fixers.len());
         for fixer in &table.fixers {
             assert!(fixer.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'), "{}", fixer.name);
-            assert!(fixer.command.starts_with(&fixer.words) && fixer.lines.len() > 0, "{}", fixer.name);
+            assert!(fixer.command.starts_with(&fixer.words) && !fixer.lines.is_empty(), "{}", fixer.name);
         }
         let tools: Vec<&String> = table.tools.iter().flat_map(|tool| &tool.names).collect();
         assert_eq!(tools.iter().collect::<BTreeSet<_>>().len(), tools.len());

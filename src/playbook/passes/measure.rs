@@ -115,7 +115,7 @@ pub fn own_check(run: &RunState, id: &str) -> Option<(Vec<String>, Option<u64>)>
 /// The checks of all items.
 pub fn own_checks(run: &RunState) -> Vec<Vec<String>> {
     let declared = run.loop_file().prd().items.values().filter_map(|item| item.check.clone());
-    let is_new = |item: &&ItemSeen| !run.loop_file().prd().items.get(&item.id).is_some_and(|item| item.check.is_some());
+    let is_new = |item: &&ItemSeen| run.loop_file().prd().items.get(&item.id).is_none_or(|item| item.check.is_none());
     declared.chain(run.passes().prd.items.iter().filter(is_new).filter_map(|item| item.command.clone())).collect()
 }
 
