@@ -78,3 +78,6 @@ fn write(path: &Path, text: &str) -> Result<(), EngineError> {
     })?;
     std::io::Write::write_all(&mut file, text.as_bytes()).map_err(refused)
 }
+
+#[cfg(test)]
+mod tests;

@@ -270,6 +270,3 @@ pub(crate) fn clock(ts: &str, utc_offset_seconds: i32) -> String {
     let of_day = seconds.rem_euclid(86_400);
     format!("{:02}:{:02}", of_day / 3_600, of_day / 60 % 60)
 }
-
-#[cfg(test)]
-mod tests;

@@ -18,8 +18,8 @@ use crate::model::purpose::{Purpose, Tool};
 
 use super::event::AfterFailure;
 use super::event::{
-    AgentEnd, AgentStarted, CallEvent, ExtendedBecause, HandoverReason, LlmResponded, Moved, ReplyMove, Text,
-    ToolFinished, ToolOutcomeKind, ToolUse, Usage,
+    AgentEnd, AgentStarted, CallEvent, ExtendedBecause, HandoverReason, LlmFailed, LlmResponded, Moved, ReplyMove,
+    Text, ToolFinished, ToolOutcomeKind, ToolUse, Usage,
 };
 
 pub use refused::Refused;
@@ -208,19 +208,7 @@ impl CallState {
                 self.request_open = true;
                 self.after_failure = None;
             }
-            CallEvent::LlmFailed(failed) => {
-                // A wait before any request was sent is no attempt.
-                self.attempts += u32::from(self.request_open);
-                self.faults += u32::from(failed.class.is_breakdown());
-                if let Some(usage) = &failed.usage {
-                    self.note_session(usage, failed.cost_usd);
-                }
-                self.request_open = false;
-                self.drop_blocks |= failed.class == FailureClass::PrefixMismatch;
-                if failed.wait_millis.is_none() {
-                    self.failed = Some((failed.class.name().to_owned(), failed.message.clone()));
-                }
-            }
+            CallEvent::LlmFailed(failed) => self.take_failure(failed),
             CallEvent::LlmResponded(reply) => self.take_reply(reply),
             CallEvent::ToolIntended(intended) => {
                 self.note_tool(&intended.id, &intended.name, &intended.summary);
@@ -282,6 +270,20 @@ impl CallState {
                 }
             }
             CallEvent::AgentStarted(_) | CallEvent::AgentFinished(_) => {}
+        }
+    }
+
+    fn take_failure(&mut self, failed: &LlmFailed) {
+        // A wait before any request was sent is no attempt.
+        self.attempts += u32::from(self.request_open);
+        self.faults += u32::from(failed.class.is_breakdown());
+        if let Some(usage) = &failed.usage {
+            self.note_session(usage, failed.cost_usd);
+        }
+        self.request_open = false;
+        self.drop_blocks |= failed.class == FailureClass::PrefixMismatch;
+        if failed.wait_millis.is_none() {
+            self.failed = Some((failed.class.name().to_owned(), failed.message.clone()));
         }
     }
 

@@ -329,4 +329,6 @@ fn shortened(text: String) -> Box<str> {
 }
 
 #[cfg(test)]
+mod night_tests;
+#[cfg(test)]
 mod tests;

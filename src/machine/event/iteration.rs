@@ -88,18 +88,7 @@ impl IterationEvent {
                 }
                 Some(why) => Told::judged(Run, false, format!("{it} stopped in its middle: {why}")),
             },
-            Self::ResidualMeasured(measured) => {
-                let when = measured.iteration.map_or_else(|| "start".to_owned(), |number| format!("it{number}"));
-                match (&measured.residual, &measured.why_null) {
-                    (Some(residual), _) => Told::new(Check, format!("{when} residual {}", residual.value)),
-                    (None, why) => {
-                        let why = why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-                        // At the start nothing is lost yet.
-                        let lost = if measured.iteration.is_some() { "; rung 274177 is out of reach now" } else { "" };
-                        Told::judged(Check, false, format!("{when} no residual{why}{lost}"))
-                    }
-                }
-            }
+            Self::ResidualMeasured(measured) => told_residual(measured),
             Self::CertificateIssued(issued) => {
                 let (kind, why) = (issued.certificate.kind, &issued.certificate.why);
                 match kind {
@@ -133,6 +122,19 @@ impl IterationEvent {
                 let held = checks.iter().filter(|check| check.ok).count();
                 Told::judged(Check, held == checks.len(), format!("{it} pass-gate: {held} of {} hold", checks.len()))
             }
+        }
+    }
+}
+
+fn told_residual(measured: &ResidualMeasured) -> Told {
+    let when = measured.iteration.map_or_else(|| "start".to_owned(), |number| format!("it{number}"));
+    match (&measured.residual, &measured.why_null) {
+        (Some(residual), _) => Told::new(Check, format!("{when} residual {}", residual.value)),
+        (None, why) => {
+            let why = why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+            // At the start nothing is lost yet.
+            let lost = if measured.iteration.is_some() { "; rung 274177 is out of reach now" } else { "" };
+            Told::judged(Check, false, format!("{when} no residual{why}{lost}"))
         }
     }
 }

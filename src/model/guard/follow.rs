@@ -224,9 +224,10 @@ impl Follow<'_> {
             names::join(&at.folder, word).filter(|_| is_plain)
         });
         let Some(path) = named else { return };
-        // A program that people wrote, run to see that it runs: it says nothing about another one.
-        let is_program =
-            at.depth == 0 && !names::judges(&path) && (self.read)(&path).is_some_and(|text| !refs::asserts(&text));
+        // A program that people wrote, run to see that it runs: it says nothing about another one. What prints the number
+        // of a measurement decides, whatever is in it.
+        let is_quiet = || (self.read)(&path).is_some_and(|text| !refs::asserts(&text));
+        let is_program = at.depth == 0 && !at.measures && !names::judges(&path) && is_quiet();
         if is_program {
             return;
         }

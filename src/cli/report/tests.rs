@@ -1,7 +1,8 @@
 //! The recorded demos as reports. What each form says is looked at in `tests/screens`.
 
-use super::*;
 use crate::console::sample::Sample;
+use crate::evidence::night::Night;
+use crate::evidence::night_report::{NightReport, html, markdown, of, text};
 
 fn report_of(sample: &Sample, count: usize) -> NightReport {
     let mut night = Night::default();
@@ -95,7 +96,7 @@ fn a_file_that_came_and_went_did_not_change() {
         change("old", ChangeKind::Added),
     ];
     iterations[last].artifacts.as_mut().unwrap().changes = then;
-    let changes = changes::of(&state);
+    let changes = of(&state, &Night::default(), None).changes;
     let kinds: Vec<(&str, &str)> = changes.files.iter().map(|file| (file.path.as_str(), file.kind)).collect();
     assert_eq!(kinds, [("new", ChangeKind::Added.word()), ("old", ChangeKind::Modified.word())]);
     assert_eq!((changes.added, changes.modified, changes.deleted), (1, 1, 0));
