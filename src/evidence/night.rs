@@ -11,7 +11,7 @@ use crate::machine::state::State;
 /// Silence of a model that is longer than this is a stall.
 const STALL_MS: i64 = 5 * 60 * 1_000;
 /// More spans are made coarser.
-const MOST_SPANS: usize = 20_000;
+pub(crate) const MOST_SPANS: usize = 20_000;
 
 /// A time of the journal in milliseconds since 1970.
 pub fn millis_of(ts: &str) -> Option<i64> {
