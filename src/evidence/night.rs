@@ -73,8 +73,8 @@ pub type Totals = [i64; 6];
 #[derive(Debug, Clone, Default)]
 pub struct Night {
     pub(crate) spans: Vec<Span>,
-    pub(crate) totals: Totals,
-    pub(crate) from: Option<i64>,
+    totals: Totals,
+    from: Option<i64>,
     pub(crate) last: i64,
     /// What the run does since its last event; `None`: it has ended.
     now: Option<Doing>,
@@ -86,6 +86,11 @@ pub struct Night {
 }
 
 impl Night {
+    #[cfg(test)]
+    pub(crate) fn beginning(from: i64) -> Self {
+        Self { from: Some(from), ..Self::default() }
+    }
+
     /// From the first event to the last.
     pub fn range(&self) -> Option<(i64, i64)> {
         self.from.map(|from| (from, self.last))

@@ -81,7 +81,7 @@ fn a_gap_before_a_resume_is_down_and_a_limit_ends_when_it_was_announced_to() {
 
 #[test]
 fn columns_show_the_most_and_never_hide_lost_time() {
-    let mut night = Night { from: Some(0), ..Night::default() };
+    let mut night = Night::beginning(0);
     night.add(Span { doing: Doing::Work, from: 0, to: 70 });
     night.add(Span { doing: Doing::Down, from: 70, to: 100 });
     night.add(Span { doing: Doing::Check, from: 100, to: 200 });
@@ -92,7 +92,7 @@ fn columns_show_the_most_and_never_hide_lost_time() {
 
 #[test]
 fn the_number_of_spans_is_bounded_and_totals_stay_exact() {
-    let mut night = Night { from: Some(0), ..Night::default() };
+    let mut night = Night::beginning(0);
     for number in 0..50_000i64 {
         let doing = if number % 2 == 0 { Doing::Work } else { Doing::Check };
         night.add(Span { doing, from: number * 10, to: number * 10 + 10 });
