@@ -40,7 +40,7 @@ fn without_a_check_the_run_asks_for_one() {
 
 #[test]
 fn what_is_no_prd_is_refused_with_its_place() {
-    let bench = Bench::new().file("prd.json", "{\"items\": [\n  {\"id\": \"A\", \"title\": \"t\"}\n]}\n");
+    let bench = Bench::new().file("prd.json", "{\"items\": [\n  {\"id\": \"A\", \"title\": \"t\"},\n  {\"id\": \"B\", \"title\": \"u\", \"passes\": false}\n]}\n");
     let ended = bench.nightloop(&["init", "--from", "prd.json"]).expect(64);
     assert!(ended.stderr.contains("prd.json:2:3: item A") && ended.stderr.contains("hint:"), "{}", ended.stderr);
     for (file, said) in [("none.json", "none.json does not exist"), ("../prd.json", "not a file in")] {

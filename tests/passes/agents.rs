@@ -154,7 +154,7 @@ fn a_file_that_a_critic_deleted_comes_back() {
 
 #[test]
 fn a_critic_of_an_item_that_changes_files_is_not_heard_and_stops_the_run() {
-    let case = Case::prd(&["A", "B"]);
+    let case = Case::prd(&["A", "B"]).set("park_and_continue", json!(false));
     let ran = case.program_critic("echo more >> a.txt", &content("a.txt")).run().waits();
     assert_eq!((ran.verdicts(), ran.routes()), (vec!["DISCARDED".to_owned()], vec!["ESCALATE".to_owned()]));
     assert_eq!(ran.asked(), [(1, "stuck".to_owned(), "A".to_owned())]);
@@ -205,6 +205,7 @@ fn a_dead_agent_program_is_named_with_its_exit_code_and_its_last_words() {
 fn a_discarded_critique_says_why_a_person_has_to_look() {
     let ran = Case::prd(&["A"]).program_critic("echo x >>a.txt", &content("a.txt")).run();
     let routes = ran.events("route.decided");
-    assert_eq!(routes[0]["why"], "the critic changed files in the workspace: its critique is discarded");
+    let why = routes[0]["why"].as_str().unwrap();
+    assert!(why.contains("a.txt") && why.ends_with("its critique is discarded"), "{why}");
     assert!(!ran.ended.stdout.contains("ESCALATE:  again"), "{}", ran.ended.stdout);
 }

@@ -51,7 +51,7 @@ fn a_missing_sensor_stops_the_run() {
     let ran = ran.ends(1).is("EXIT_BLOCKED", "ESCALATED");
     assert!(ran.detail().contains("MISSING_SENSOR") && ran.detail().contains("item A"), "{}", ran.detail());
     assert_eq!((ran.flipped().len(), ran.passing().len()), (0, 0));
-    assert_eq!(ran.called(), ["author A"], "a critic cannot replace a check");
+    assert!(ran.called().is_empty(), "nobody is paid before the check can run: {:?}", ran.called());
 }
 
 #[test]

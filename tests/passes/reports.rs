@@ -136,7 +136,8 @@ fn a_micro_author_whose_report_cannot_be_taken_has_made_no_pass_that_counts_as_d
 /// Somebody saves a file while a critic in its cage reads.
 fn while_the_critic_reads(save: &str) -> Ran {
     let waits = crate::case::sh("until test -e mark; do sleep 0.01; done");
-    let case = Case::prd(&["A", "B"]).critic(Some("A"), Some(1), &[waits, content("a.txt")]);
+    let case = Case::prd(&["A", "B"]).set("park_and_continue", json!(false));
+    let case = case.critic(Some("A"), Some(1), &[waits, content("a.txt")]);
     let case = case.author("A", Some(2), &[write("a.txt", "A again\n"), report(Some("again"))]);
     let running = case.start();
     crate::harness::wait_until("the critic reads", || crate::harness::tool_is_running(&running.bench, "bash"));

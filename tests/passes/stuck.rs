@@ -127,7 +127,7 @@ fn a_detour_that_does_not_help_is_one_of_the_three_loops() {
     let lint = "echo lint error: would reformat; exit 1";
     let case = Case::prd(&["A", "B"]).prd_item("A", json!({"check": ["sh", "-c", lint]})).failing("A", 5);
     let detours = json!([{"for": "lint_errors", "command": ["touch", "useless"]}]);
-    let ran = case.set("detours", detours).run().waits();
+    let ran = case.set("detours", detours).set("park_and_continue", json!(false)).run().waits();
     assert_eq!(ran.chosen(), ["A 1", "A 2", "A 3"]);
     assert_eq!(ran.routes(), ["LOOP", "DETOUR auto-linter", "ADVANCE_WITH_WARNINGS"]);
     assert_eq!(ran.asked(), [(1, "stuck".to_owned(), "A".to_owned())]);

@@ -22,7 +22,7 @@ const MAX_FIELD: usize = 400;
 const NEIGHBOURS: usize = 6;
 const MAX_TITLE: usize = 70;
 /// Of the progress.
-const MAX_PROGRESS: usize = 8_000;
+const MAX_PROGRESS: usize = 3_000;
 /// Files in which projects tell agents how to work there.
 const INSTRUCTIONS: [&str; 3] = ["CLAUDE.md", "AGENTS.md", "GEMINI.md"];
 

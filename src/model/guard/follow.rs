@@ -507,7 +507,9 @@ impl Follow<'_> {
         let skipped = |path: &str| {
             let base = names::base(path).to_ascii_lowercase();
             let recipes = ["makefile", "justfile", "taskfile"].iter().any(|name| base.contains(name));
-            recipes || path.starts_with(".github/") || path.starts_with(".yarn/") || base.starts_with(".git")
+            // Its commands are what is followed; its goal and its agents name the work.
+            let is_ours = base == "loop.yaml";
+            is_ours || recipes || path.starts_with(".github/") || path.starts_with(".yarn/") || base.starts_with(".git")
         };
         let table = table();
         let is_settings = |path: &&String| {

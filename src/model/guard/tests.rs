@@ -438,3 +438,18 @@ fn data_that_stands_with_judges_is_theirs() {
     assert!(set(&[&["grep", "-q", "a", "./checks/cases.txt"]], &[], &files).looks_at("checks/cases.txt"));
     assert!(set(&[&["sh", "-c", "grep -q a checks/cases.txt"]], &[], &files).looks_at("checks/cases.txt"));
 }
+
+/// A script beside the work: it judges, what it imports from the root is the work.
+#[test]
+fn what_a_check_imports_from_the_root_is_the_work() {
+    let files = [
+        ("check.py", "import app\n\nassert app.here()\n"),
+        ("app.py", "def here():\n    return os.getcwd()\n"),
+        ("loop.yaml", "goal: \"Mend app.py.\"\nagents:\n  a: { command: [\"sh\", \"-c\", \"edit app.py\"] }\n"),
+    ];
+    let set = set(&[&["/usr/bin/python3", "check.py"]], &[], &files);
+    assert_classes(&set, &[("check.py", Guard), ("app.py", Code)]);
+    let names: BTreeSet<String> = files.iter().map(|(path, _)| (*path).to_owned()).collect();
+    let read = |path: &str| files.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_owned());
+    assert!(!Readers::of(&set, &names, &read).judges("app.py"));
+}
