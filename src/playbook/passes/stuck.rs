@@ -31,8 +31,10 @@ impl Stuck {
     /// In a few lines, the commands that go on with it last.
     pub fn lines(&self) -> Vec<String> {
         let tries = if self.attempts == 1 { "1 attempt".to_owned() } else { format!("{} attempts", self.attempts) };
-        let name = self.item.as_ref().map_or_else(String::new, |item| format!(" {item} {}", self.title));
-        let mut lines = vec![format!("parked:{} ({tries})", name.trim_end())];
+        let mut lines = vec![match &self.item {
+            Some(item) => format!("parked: {} ({tries})", format!("{item} {}", self.title).trim_end()),
+            None => format!("stuck after {tries}"),
+        }];
         lines.push(format!("last: {}", self.problem));
         lines.extend(self.output.iter().map(|line| format!("it printed: {line}")));
         lines.push(format!("next: {}", self.command()));
