@@ -173,7 +173,9 @@ fn a_reply_cut_in_a_call_gets_the_models_whole_room_once() {
         .map(|data| data["reserved_tokens"].as_u64().unwrap())
         .collect();
     assert_eq!(reserved.len(), 2, "{reserved:?}");
-    assert_eq!(reserved[1] - reserved[0], 64_000 - 4_000);
+    // The larger number is a byte longer, which may be a token more.
+    let more = reserved[1] - reserved[0] - (64_000 - 4_000);
+    assert!(more <= 1, "{reserved:?}");
     assert_eq!(end_of(&ran, "solver"), json!("no_report"));
 }
 
