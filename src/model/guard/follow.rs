@@ -224,9 +224,11 @@ impl Follow<'_> {
             names::join(&at.folder, word).filter(|_| is_plain)
         });
         let Some(path) = named else { return };
-        // A program that people wrote, run to see that it runs: it says nothing about another one.
+        // A program that people wrote, run to see that it runs: it says nothing about another one. One that gives the number
+        // is what the run is measured with.
+        let says_nothing = |text: String| !refs::asserts(&text);
         let is_program =
-            at.depth == 0 && !names::judges(&path) && (self.read)(&path).is_some_and(|text| !refs::asserts(&text));
+            at.depth == 0 && !at.measures && !names::judges(&path) && (self.read)(&path).is_some_and(says_nothing);
         if is_program {
             return;
         }
