@@ -330,6 +330,7 @@ fn what_a_measurement_reads_is_a_guard() {
             ("score.txt", Guard),
             ("score", Guard),
             ("1", Unknown),
+            ("later.py", Guard),
             ("later.json", Guard),
             ("n/a", Unknown),
             ("out.log", Unknown),
