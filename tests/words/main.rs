@@ -52,6 +52,10 @@ const CALLS: &[(&str, &[Words])] = &[
     ("steer", &[&["steer", "@"]]),
     ("undo", &[&["undo", "@"], &["undo", "0"]]),
     ("status", &[&["status"], &["status", "@"], &["status", "--json"]]),
+    (
+        "report",
+        &[&["report"], &["report", "@"], &["report", "--json"], &["report", "--md", "@"], &["report", "--html", "@"]],
+    ),
     ("runs", &[&["runs"], &["runs", "--json"], &["runs", "@"]]),
     ("rules", &[&["rules"], &["rules", "--json"], &["rules", "--forget", "@"]]),
     (
