@@ -40,7 +40,7 @@ fn keep_notes_in_a_file(stage: &Stage, screen: &mut Screen) {
 fn ends_well(stage: &Stage, mut screen: Screen) {
     screen.sees_end("CONVERGED");
     let plan = screen.show_pane("4");
-    assert!(plan.has("5 of 5 tasks done") && plan.has("value 1"), "{}", plan.text);
+    assert!(plan.has("6 of 6 tasks done") && plan.has("value 1"), "{}", plan.text);
     screen.press("q");
     let end = screen.ends_with(0);
     assert!(end.restored() && end.has("verified: chain, decisions and files agree"), "{}", end.text);
